@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -225,6 +227,67 @@ static void trim(void) {
   free(all);
 }
 
+// How many MiB can be had in pieces of a size.
+static void room(size_t size) {
+  size_t count = 0;
+  void *last = NULL;
+  for (void **p; (p = malloc(size)); count++) {
+    *p = last;
+    last = p;
+  }
+  CHECK(errno == ENOMEM);
+  printf("%zu\n", count * size >> 20);
+  // And all of it goes back.
+  while (last) {
+    void *next = *(void **)last;
+    free(last);
+    last = next;
+  }
+  void *again = malloc(size);
+  CHECK(again);
+  free(again);
+}
+
+// A limit that the program sets for itself after it has begun.
+static void limits_itself(void) {
+  struct rlimit limit = {(size_t)500000 << 10, (size_t)500000 << 10};
+  free(malloc(100));
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  size_t size = (size_t)50 << 20;
+  void *all[8];
+  for (int i = 0; i < 7; i++)
+    CHECK(all[i] = malloc(size));
+  for (int i = 0; i < 7; i++)
+    free(all[i]);
+  for (int i = 0; i < 1000; i++)
+    CHECK(malloc(100000));
+}
+
+// What the program maps by itself where the heap would grow stays as it is, and is none of the heap's.
+static void others_mappings(void) {
+  enum { MAPPINGS = 40, LEN = 1 << 20, COUNT = 6000, SIZE = 200000 };
+  uintptr_t start = (uintptr_t)malloc(100) & ~(((uintptr_t)1 << 30) - 1);
+  unsigned char *theirs[MAPPINGS];
+  for (int i = 0; i < MAPPINGS; i++) {
+    void *at = (void *)(start + ((uintptr_t)(40 + 24 * i) << 20));
+    theirs[i] = mmap(at, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(theirs[i] == at);
+    memset(theirs[i], 100 + i, LEN);
+  }
+  static unsigned char *all[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    CHECK(all[i] = malloc(SIZE));
+    memset(all[i], i % 100, SIZE);
+  }
+  for (int i = 0; i < COUNT; i++) {
+    CHECK(all[i][0] == i % 100 && all[i][SIZE - 1] == i % 100);
+    free(all[i]);
+  }
+  for (int i = 0; i < MAPPINGS; i++)
+    for (int at = 0; at < LEN; at += 61)
+      CHECK(theirs[i][at] == 100 + i);
+}
+
 int main(int argc, char **argv) {
   const char *part = argc > 1 ? argv[1] : "";
   if (!strcmp(part, "sizes")) sizes();
@@ -236,13 +299,37 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "many_threads")) many_threads();
   else if (!strcmp(part, "forks")) forks();
   else if (!strcmp(part, "trim")) trim();
-  else if (!strcmp(part, "free_twice")) {
+  else if (!strcmp(part, "limits_itself")) limits_itself();
+  else if (!strcmp(part, "others_mappings")) others_mappings();
+  else if (!strcmp(part, "room")) {
+    room(argc > 2 ? strtoul(argv[2], NULL, 10) : 1 << 20);
+    return 0;
+  } else if (!strcmp(part, "free_twice")) {
     char *p = malloc(100000);
     free(p);
     free(p);
   } else if (!strcmp(part, "free_inside")) {
     char *p = malloc(100000);
     free(p + 4096);
+  } else if (!strcmp(part, "free_resized")) {
+    char *p = malloc(100000);
+    CHECK(realloc(p, 1000000) != p);
+    free(p);
+  } else if (!strcmp(part, "resize_freed")) {
+    char *p = malloc(100000);
+    free(p);
+    p = realloc(p, 500000);
+  } else if (!strcmp(part, "free_unused")) {
+    // In the heap's own addresses, where nothing was ever allocated.
+    free((void *)((((uintptr_t)malloc(100) >> 30) + 1) << 30));
+  } else if (!strcmp(part, "size_unused")) {
+    malloc_usable_size((void *)(((((uintptr_t)malloc(100) >> 30) + 1) << 30) + 4096));
+  } else if (!strcmp(part, "size_foreign")) {
+    static char here[8192];
+    malloc_usable_size((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));
+  } else if (!strcmp(part, "free_odd")) {
+    static char here[8192];
+    free(here + 4097);
   } else if (!strcmp(part, "free_foreign")) {
     char here[8192] = {0};
     free((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));

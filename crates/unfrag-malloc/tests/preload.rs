@@ -98,6 +98,12 @@ fn a_misuse_ends_the_program_with_its_name() {
         ("free_twice", "free of memory that is not in use"),
         ("free_inside", "free of memory that is not in use"),
         ("free_foreign", "memory that is not of the heap"),
+        ("free_odd", "memory that is not of the heap"),
+        ("free_resized", "free of memory that is not in use"),
+        ("resize_freed", "size of memory that is not in use"),
+        ("free_unused", "free of memory that is not in use"),
+        ("size_unused", "size of memory that is not in use"),
+        ("size_foreign", "memory that is not of the heap"),
     ] {
         let out = part(name);
         let said = String::from_utf8_lossy(&out.stderr);
@@ -106,6 +112,80 @@ fn a_misuse_ends_the_program_with_its_name() {
             "{name}: {said}"
         );
     }
+}
+
+/// Runs a command of a shell under a limit of addresses, in KiB, on glibc or on the heap.
+fn limited(limit: u32, on_heap: bool, what: &str) -> Output {
+    let library = library();
+    let preload = if on_heap { "LD_PRELOAD=$0" } else { "" };
+    let mut shell = Command::new("sh");
+    // The shell itself runs on glibc.
+    shell.args(["-c", &format!("ulimit -v {limit} && {preload} exec {what}")]);
+    shell.arg(library).output().expect("a shell")
+}
+
+/// Limits of `ulimit -v`, in KiB.
+const LIMITS: [u32; 5] = [100_000, 500_000, 1_000_000, 2_000_000, 4_000_000];
+
+#[test]
+fn what_glibc_can_start_under_a_limit_of_addresses_starts() {
+    let mut compared = 0;
+    for what in [
+        "true",
+        "python3 -c 'print(sum(range(1000)))'",
+        "sqlite3 :memory: 'select sqlite_version()'",
+    ] {
+        for limit in LIMITS {
+            let (glibc, ours) = (limited(limit, false, what), limited(limit, true, what));
+            if !glibc.status.success() {
+                eprintln!("SKIPPED: {what} does not run on glibc under {limit} KiB");
+                continue;
+            }
+            let said = String::from_utf8_lossy(&ours.stderr);
+            assert!(ours.status.success(), "{what} under {limit} KiB: {said}");
+            assert_eq!(ours.stdout, glibc.stdout, "{what} under {limit} KiB");
+            compared += 1;
+        }
+    }
+    assert!(compared >= LIMITS.len(), "the first runs everywhere");
+}
+
+#[test]
+fn a_program_under_a_limit_has_nearly_what_it_has_on_glibc() {
+    let contract = CONTRACT.1.to_str().expect("a name");
+    for limit in LIMITS {
+        // Small objects, runs, and runs that leave much of a power of two.
+        for size in [1000, 1 << 20, 20 << 20] {
+            // Small objects are written to, each of them.
+            if size == 1000 && limit > 1_000_000 {
+                continue;
+            }
+            let mib = |on_heap| {
+                let out = limited(limit, on_heap, &format!("{contract} room {size}"));
+                let said = String::from_utf8_lossy(&out.stderr).into_owned();
+                let number = String::from_utf8_lossy(&out.stdout).trim().parse::<u32>();
+                number.unwrap_or_else(|_| panic!("{size} bytes under {limit} KiB: {said}"))
+            };
+            let (glibc, ours) = (mib(false), mib(true));
+            println!("{limit} KiB, {size} bytes: {ours} MiB, on glibc {glibc}");
+            // Of little, what libraries and tables take is more.
+            let least = if limit < 500_000 { 8 } else { 9 };
+            assert!(
+                ours * 10 >= glibc * least,
+                "{size} bytes under {limit} KiB: {ours} MiB, on glibc {glibc}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_program_may_limit_itself() {
+    holds("limits_itself");
+}
+
+#[test]
+fn what_others_map_where_the_heap_grows_is_left_alone() {
+    holds("others_mappings");
 }
 
 /// Runs a program on glibc and on the heap.

@@ -48,9 +48,14 @@ impl Base {
     }
 
     /// Gives a block back.
+    ///
+    /// # Safety
+    /// The caller has the block, and nobody uses it any more.
     #[inline]
-    pub fn free(&self, frame: u32, order: Order, mt: MigrateType) {
-        threads::free(&self.memory, frame, order, mt);
+    #[allow(unsafe_code)]
+    pub unsafe fn free(&self, frame: u32, order: Order, mt: MigrateType) {
+        // SAFETY: as the caller says.
+        unsafe { threads::free(&self.memory, frame, order, mt) };
         if self.waiters.load(Relaxed) > 0 {
             self.wake_waiters();
         }

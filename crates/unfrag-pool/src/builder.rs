@@ -11,6 +11,12 @@ use crate::topology;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Threads that may keep frames for themselves.
+const MOST_THREADS: usize = 1 << 16;
+
+/// Frames that all nodes may have together: a frame's number has 32 bits, and some room.
+const MOST_FRAMES: u64 = 1 << 31;
+
 /// Makes a [`Pool`].
 ///
 /// ```
@@ -120,10 +126,10 @@ impl Builder {
         self
     }
 
-    /// Threads that keep free frames for themselves at a time. Further ones take each block under a lock.
+    /// Threads that keep free frames for themselves at a time, at most 65,536. Further ones take each block under a lock.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
+        self.threads = threads.min(MOST_THREADS);
         self
     }
 
@@ -141,9 +147,10 @@ impl Builder {
     /// [`PoolError`].
     pub fn build(self) -> Result<Pool, PoolError> {
         let nodes = topology::nodes();
-        let mut arenas = Vec::new();
+        let mut arenas: Vec<(usize, usize)> = Vec::new();
         for &(bytes, node) in &self.arenas {
             match node {
+                Some(node) if !nodes.contains(&node) => return Err(PoolError::NoSuchNode { node }),
                 Some(node) => arenas.push((bytes, node)),
                 None => arenas.extend(nodes.iter().map(|&n| (bytes / nodes.len(), n))),
             }
@@ -152,16 +159,17 @@ impl Builder {
             return Err(PoolError::Empty);
         }
         let mut limits: Vec<(usize, u32)> = Vec::new();
+        let mut frames = 0_u64;
         for &node in nodes {
-            let own = arenas.iter().filter(|(_, n)| *n == node).map(|(b, _)| b);
-            let own: usize = own.sum::<usize>().max(self.limit / nodes.len());
-            let frames = own.div_ceil(FRAME_BYTES);
-            let fits = u32::try_from(frames).ok().filter(|&f| f < u32::MAX / 2);
-            let limit = fits.ok_or(PoolError::TooLarge {
-                frames: frames as u64,
-            })?;
+            let own = arenas.iter().filter(|(_, n)| *n == node);
+            let own = own.fold(0_usize, |sum, (bytes, _)| sum.saturating_add(*bytes));
+            let limit = own.max(self.limit / nodes.len()).div_ceil(FRAME_BYTES) as u64;
+            frames = frames.saturating_add(limit);
+            if frames >= MOST_FRAMES {
+                return Err(PoolError::TooLarge { frames });
+            }
             if limit > 0 {
-                limits.push((node, limit));
+                limits.push((node, limit as u32));
             }
         }
         let marks = |limit: u32| self.marks(limit);
@@ -171,7 +179,7 @@ impl Builder {
             return Err(PoolError::Watermarks);
         }
         let memory = Memory::new(&limits, self.threads, marks)?;
-        let space = Space::new(memory.numbers().into())?;
+        let space = Space::new(memory.addresses())?;
         let inner = Inner::new(Base::new(memory, space), self.settings);
         let pool = Pool::start(Arc::new(inner), self.backing)?;
         for (bytes, node) in arenas {

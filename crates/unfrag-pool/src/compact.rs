@@ -1,9 +1,12 @@
 //! Compaction: an [`Evacuator`] for each node, and the owners who move what is in its way.
+//!
+//! Several threads may compact at once, each with blocks of its own: nobody waits for another one's owners.
 
+use crate::calls;
 use crate::handles::HANDLES;
 use crate::inner::Inner;
 use crate::memory::{Lock, Node};
-use crate::owner::Owned;
+use crate::owner::Place;
 use crate::record::Record;
 use crate::settings::{Cost, DIRECT};
 use crate::space::FRAME_BYTES;
@@ -11,25 +14,18 @@ use unfrag::shared::{Evacuator, Move};
 use unfrag::{Order, Pfn};
 
 impl Inner {
-    /// Makes up to `wanted` whole free blocks. Returns how many it made.
+    /// Makes up to `wanted` whole free blocks. Returns how many it made: none, for an owner that is being called.
     pub fn compact(&self, wanted: u32, cost: Cost) -> u32 {
-        let _one = self.compacting.lock();
-        self.evacuate(wanted, cost)
-    }
-
-    /// Makes a whole free block for an allocation that found none, unless somebody has made one meanwhile. True, if there
-    /// is one.
-    pub fn compact_unless_whole(&self) -> bool {
-        let _one = self.compacting.lock();
-        self.base.memory.whole_blocks() > 0 || self.evacuate(1, DIRECT) > 0
-    }
-
-    /// Makes whole free blocks. The caller has the lock.
-    fn evacuate(&self, wanted: u32, cost: Cost) -> u32 {
+        if calls::is_inside() {
+            return 0;
+        }
         let mut gained = 0;
         for node in &self.base.memory.nodes {
             let mut e = Evacuator::new(&node.shared, wanted - gained, cost.copies, cost.most);
-            while let Move::Frame(from) = e.step() {
+            // Others who compact may have blocks tried again that were left alone: each once for this one.
+            while e.left() <= node.blocks()
+                && let Move::Frame(from) = e.step()
+            {
                 self.relocate(node, &mut e, from.0 as u32);
             }
             gained += e.gained();
@@ -40,75 +36,65 @@ impl Inner {
         gained
     }
 
+    /// Makes a whole free block for an allocation that found none, unless somebody has made one meanwhile. True, if there
+    /// is one.
+    pub fn compact_unless_whole(&self) -> bool {
+        self.base.memory.whole_blocks() > 0 || self.compact(1, DIRECT) > 0
+    }
+
     /// Moves the block at a frame, if its owner can.
     fn relocate(&self, node: &Node, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
         let record = self.base.records.of(from);
         let place = record.and_then(|r| e.place(r.order));
-        if let (Some(record), Some(place)) = (record, place) {
-            match self.migrate(record, from, place.pfn().0 as u32) {
-                Outcome::Moved => {
-                    let frames = record.order.frames();
-                    self.events.pgmigrate_success.add(frames.into());
-                    place.into_pfn();
-                    // SAFETY: its owner has the new place, and gave the old one up.
-                    #[allow(unsafe_code)]
-                    let old = unsafe { e.moved(Pfn(from.into()), record.order) };
-                    if old.is_err() {
-                        self.base.memory.count_refused();
-                    }
-                    return;
-                }
-                Outcome::Stays => drop(place),
-                Outcome::Kept => drop(place.into_pfn()),
+        if let (Some(record), Some(place)) = (record, place)
+            && self.migrate(record, from, place.pfn().0 as u32)
+        {
+            place.into_pfn();
+            let frames = record.order.frames();
+            self.events.pgmigrate_success.add(frames.into());
+            // SAFETY: its owner has the new place, and gave the old one up.
+            #[allow(unsafe_code)]
+            let old = unsafe { e.moved(Pfn(from.into()), record.order) };
+            if old.is_err() {
+                self.base.memory.count_refused();
             }
+            return;
         }
         self.events.pgmigrate_fail.add(1);
         // It may be one that a thread keeps: it is given back with that thread's next free.
         node.shared.call_home();
     }
 
-    /// Has an owner move a block.
-    fn migrate(&self, record: Record, from: u32, to: u32) -> Outcome {
-        self.base.records.set(to, record);
-        let outcome = if record.owner == HANDLES {
-            let copy = || self.copy(from, to, record.order);
-            if self.handles.migrate(record.tag, from, to, copy) {
-                Outcome::Moved
-            } else {
-                Outcome::Stays
-            }
-        } else {
-            self.migrate_owned(record, from, to)
-        };
-        match outcome {
-            Outcome::Moved => drop(self.base.records.clear(from)),
-            Outcome::Stays => drop(self.base.records.clear(to)),
-            Outcome::Kept => {}
+    /// Moves the block of a record from a frame to another. False, if it stays.
+    fn migrate(&self, record: Record, from: u32, to: u32) -> bool {
+        if record.owner != HANDLES {
+            return self.migrate_owned(record, from, to);
         }
-        outcome
+        self.handles.migrate(record.tag, from, to, || {
+            // It is as it was read before nobody could hold it: another block may have come in between.
+            let is_same = self.base.records.of(from) == Some(record);
+            if is_same {
+                self.base.records.set(to, record);
+                self.copy(from, to, record.order);
+                self.base.records.clear(from);
+            }
+            is_same
+        })
     }
 
-    fn migrate_owned(&self, record: Record, from: u32, to: u32) -> Outcome {
+    /// Has an owner move a block.
+    fn migrate_owned(&self, record: Record, from: u32, to: u32) -> bool {
         let owner = self.owners.read().get(usize::from(record.owner)).cloned();
         let Some(owner) = owner else {
-            return Outcome::Stays;
+            return false;
         };
-        let place = Owned::new(self.base.clone(), to, record.order);
-        match owner.migrate(record.tag, from, place) {
-            Ok(old) if old.frame() == from && old.order() == record.order => {
-                old.forget();
-                Outcome::Moved
-            }
-            Err(place) if place.frame() == to => {
-                place.forget();
-                Outcome::Stays
-            }
-            // It gave another block than the one that it was asked for: that one is free now, and it has `to`.
-            Ok(other) | Err(other) => {
-                drop(other);
-                Outcome::Kept
-            }
-        }
+        let mut moved = false;
+        let place = Place::new(&self.base, from, to, record.order, &mut moved);
+        // A panic after the move changes nothing: the block says where it is. The owner is dropped within, as the pool may
+        // have ended meanwhile and this be the last of it.
+        let migrate = move || owner.migrate(record.tag, place);
+        let _ = calls::call(&self.events.owner_panic, migrate);
+        moved
     }
 
     /// Copies a block.
@@ -120,13 +106,4 @@ impl Inner {
             to.copy_from_nonoverlapping(from, FRAME_BYTES << order.0);
         }
     }
-}
-
-/// What became of a block that should move.
-enum Outcome {
-    Moved,
-    /// It stays, and its new place is ours still.
-    Stays,
-    /// It stays, and its owner has the new place for something else.
-    Kept,
 }

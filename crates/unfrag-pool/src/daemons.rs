@@ -1,5 +1,6 @@
 //! kswapd and kcompactd: threads that sleep until they are needed.
 
+use crate::calls;
 use crate::inner::Inner;
 use crate::settings::AHEAD;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(500);
 /// Frames that kswapd asks owners for at a time.
 const BATCH: u64 = 1024;
+/// Rounds of kswapd after which no more frames are free than before, until it sleeps.
+const ROUNDS: u32 = 16;
 
 /// Starts both.
 pub(crate) fn start(inner: &Arc<Inner>) -> std::io::Result<Vec<JoinHandle<()>>> {
@@ -29,13 +32,17 @@ pub(crate) fn start(inner: &Arc<Inner>) -> std::io::Result<Vec<JoinHandle<()>>> 
     }
 }
 
-/// Stops them, and waits until they have ended.
+/// Stops them, and waits until they have ended; but not for an owner that is being called: it may be one of them that calls,
+/// and one that waits for what the owner has locked. They end by themselves then, and use nothing but what they share.
 pub(crate) fn stop(inner: &Inner, daemons: Vec<JoinHandle<()>>) {
     inner.stops.store(true, Relaxed);
     inner.bells.kswapd.ring();
     inner.bells.kcompactd.ring();
+    if calls::is_inside() {
+        return;
+    }
     for daemon in daemons {
-        // It panics only where an owner does, who has been told by then.
+        // A panic in there is one of this crate, and was reported.
         let _ = daemon.join();
     }
 }
@@ -48,16 +55,20 @@ fn kswapd(inner: &Inner) {
             return;
         }
         inner.events.kswapd_wake.add(1);
-        loop {
+        let (mut most, mut rounds) = (0, 0);
+        // Owners that only say that they give frames back are asked again at the next wake.
+        while rounds < ROUNDS {
             let memory = &inner.base.memory;
-            let missing = memory.high().saturating_sub(memory.free_frames());
-            let wanted = missing.min(BATCH) as usize;
+            let free = memory.free_frames();
+            let wanted = memory.high().saturating_sub(free).min(BATCH) as usize;
             if wanted == 0 || inner.stops.load(Relaxed) {
                 break;
             }
             if inner.reclaim(wanted, &inner.events.pgsteal_kswapd) == 0 {
                 break;
             }
+            rounds = if free > most { 0 } else { rounds + 1 };
+            most = most.max(free);
         }
     }
 }
@@ -75,7 +86,7 @@ fn kcompactd(inner: &Inner) {
         let whole = inner.base.memory.whole_blocks();
         // It starts when some are missing, and then makes a few more.
         let ahead = if whole < keep {
-            keep + keep / 4 - whole
+            keep.saturating_add(keep / 4) - whole
         } else {
             0
         };

@@ -13,6 +13,11 @@ pub enum PoolError {
     },
     /// A pool without an arena, or an arena without a whole block of 2 MiB.
     Empty,
+    /// The system has no memory on a NUMA node with this number, or the pool has no part there.
+    NoSuchNode {
+        /// The number of the node.
+        node: usize,
+    },
     /// The watermarks are not in order, or above the memory.
     Watermarks,
     /// The system refused.
@@ -42,6 +47,10 @@ impl std::fmt::Display for PoolError {
             ),
             PoolError::Empty => f.write_str(
                 "a pool needs an arena, and an arena at least 2 MiB; give the builder one with arena()",
+            ),
+            PoolError::NoSuchNode { node } => write!(
+                f,
+                "the pool has no memory on NUMA node {node}; name one of the system's nodes with memory to the builder, or none"
             ),
             PoolError::Watermarks => f.write_str(
                 "the watermarks must rise from min to low to high, and stay below the memory",

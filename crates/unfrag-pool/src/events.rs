@@ -70,6 +70,8 @@ pub(crate) struct Events {
     pub thp_fault_alloc: Counter,
     /// Blocks of 2 MiB that an extent did not get.
     pub thp_fault_fallback: Counter,
+    /// Calls of owners that panicked.
+    pub owner_panic: Counter,
 }
 
 impl Events {
@@ -89,6 +91,7 @@ impl Events {
             ("compact_daemon_success", &self.compact_daemon_success),
             ("thp_fault_alloc", &self.thp_fault_alloc),
             ("thp_fault_fallback", &self.thp_fault_fallback),
+            ("owner_panic", &self.owner_panic),
         ];
         all.map(|(name, counter)| (name, counter.get())).to_vec()
     }

@@ -51,7 +51,11 @@ impl<'p> Frame<'p> {
 impl Drop for Frame<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.base.free(self.frame, self.order, self.mt);
+        // SAFETY: the block is this value's, which ends.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.base.free(self.frame, self.order, self.mt);
+        }
     }
 }
 

@@ -60,14 +60,14 @@ impl Handles {
         self.numbers.lock().free.push(tag);
     }
 
-    /// Copies a block to another place, with `copy`, unless it is held or elsewhere.
-    pub fn migrate(&self, tag: u32, from: u32, to: u32, copy: impl FnOnce()) -> bool {
+    /// Moves a block to another place, where `copy` copies it, unless it is held or elsewhere, or `copy` says no.
+    pub fn migrate(&self, tag: u32, from: u32, to: u32, copy: impl FnOnce() -> bool) -> bool {
         let place = self.place(tag);
         if !place.begin_move(from) {
             return false;
         }
-        copy();
-        place.end_move(from, to);
-        true
+        let moved = copy();
+        place.end_move(from, if moved { to } else { from });
+        moved
     }
 }

@@ -7,7 +7,7 @@
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
 //!   too, because the system's pages are zeros already.
 //!
-//! All state is in `state.rs`, on `ground.rs`; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
+//! All state is in `state.rs`, on `ground.rs`. `window.rs` has the addresses, `stock.rs` the free frames; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
 //!
 //! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
 #![allow(unsafe_code)]
@@ -19,7 +19,9 @@ mod ground;
 mod pages;
 mod state;
 mod stats;
+mod stock;
 mod tls;
+mod window;
 
 pub use stats::HeapStats;
 
@@ -52,6 +54,10 @@ pub struct Heap(());
 #[inline(always)]
 fn slab_size(size: usize, align: usize) -> Option<usize> {
     const MOST: usize = Sizes::Fine.most() as usize;
+    // One that is no power of two is refused where pages are taken.
+    if !align.is_power_of_two() {
+        return None;
+    }
     if align <= 8 {
         return (size <= MOST).then_some(size);
     }
@@ -73,7 +79,7 @@ impl Heap {
         Heap(())
     }
 
-    /// `size` bytes at a multiple of `align`, a power of two. `None` if the system has no memory.
+    /// `size` bytes at a multiple of `align`. `None` if the system has no memory, or if `align` is no power of two.
     #[inline]
     pub fn allocate(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let state = State::get()?;
@@ -88,7 +94,7 @@ impl Heap {
         let got = state.cpus.with(|cpu| state.sizes.alloc(cpu, size, gfp));
         match got {
             Ok(object) => Some(object),
-            Err(_) => allocate_in_need(state, size, gfp),
+            Err(_) => allocate_in_need(state, size, align, gfp),
         }
     }
 
@@ -129,15 +135,18 @@ impl Heap {
         align: usize,
         size: usize,
     ) -> Option<NonNull<u8>> {
-        let usable = self.usable_size(memory);
+        // SAFETY: as the caller says.
+        let usable = unsafe { self.usable_size(memory) };
         // What shrinks by less than half stays where it is.
         if size <= usable && size >= usable / 2 {
             return Some(memory);
         }
         let state = State::get()?;
         if size > ZEROED_BY_SYSTEM && state.pages.place(memory) == Place::Elsewhere {
+            state.pages.end_apart(memory);
             // SAFETY: as the caller says.
             let resized = unsafe { state.big.resize(memory, align, size) };
+            state.pages.begin_apart(resized.unwrap_or(memory));
             if resized.is_some() {
                 return resized;
             }
@@ -151,8 +160,11 @@ impl Heap {
         Some(to)
     }
 
-    /// Bytes that may be used of memory that is in use.
-    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
+    /// Bytes that may be used of memory.
+    ///
+    /// # Safety
+    /// The memory came from [`allocate`](Heap::allocate) or [`resize`](Heap::resize), and was not given back since.
+    pub unsafe fn usable_size(&self, memory: NonNull<u8>) -> usize {
         let Some(state) = State::get() else {
             misuse("memory of no heap", memory);
         };
@@ -162,7 +174,8 @@ impl Heap {
                 Err(_) => misuse("size of memory that is not in use", memory),
             },
             Place::Run(frames) => frames as usize * FRAME_BYTES,
-            Place::Elsewhere => state.big.usable_size(memory),
+            // SAFETY: as the caller says.
+            Place::Elsewhere => unsafe { state.big.usable_size(memory) },
         }
     }
 
@@ -186,13 +199,27 @@ impl Heap {
     }
 }
 
-/// A request in need: empty slabs give their pages back first.
+/// A request in need: empty slabs give their pages back first. Where the heap has no room for a step more, two pages of its
+/// own may still be had.
 #[cold]
-fn allocate_in_need(state: &'static State, size: usize, gfp: Gfp) -> Option<NonNull<u8>> {
+fn allocate_in_need(
+    state: &'static State,
+    size: usize,
+    align: usize,
+    gfp: Gfp,
+) -> Option<NonNull<u8>> {
     state.shrink();
-    state
+    let got = state
         .cpus
-        .with(|cpu| state.sizes.alloc(cpu, size, gfp).ok())
+        .with(|cpu| state.sizes.alloc(cpu, size, gfp).ok());
+    got.or_else(|| allocate_apart(state, size, align))
+}
+
+/// A request with a mapping of its own.
+fn allocate_apart(state: &'static State, size: usize, align: usize) -> Option<NonNull<u8>> {
+    let memory = state.big.allocate(size, align)?;
+    state.pages.begin_apart(memory);
+    Some(memory)
 }
 
 /// A request that slabs do not serve.
@@ -203,6 +230,9 @@ fn allocate_pages(
     align: usize,
     zeroed: bool,
 ) -> Option<NonNull<u8>> {
+    if !align.is_power_of_two() {
+        return None;
+    }
     let by_system = zeroed && size >= ZEROED_BY_SYSTEM;
     if size <= MOST_RUN && align <= MOST_RUN && !by_system {
         let mut got = state.pages.allocate_run(size, align);
@@ -218,7 +248,7 @@ fn allocate_pages(
             return Some(memory);
         }
     }
-    state.big.allocate(size, align)
+    allocate_apart(state, size, align)
 }
 
 /// # Safety
@@ -227,7 +257,7 @@ fn allocate_pages(
 unsafe fn free_pages(state: &'static State, memory: NonNull<u8>) {
     if state.pages.place(memory) == Place::Elsewhere {
         // SAFETY: as the caller says.
-        unsafe { state.big.free(memory) };
+        unsafe { state.big.free(memory, || state.pages.end_apart(memory)) };
     } else if !state.pages.free_run(memory) {
         misuse("free of memory that is not in use", memory);
     }

@@ -37,6 +37,7 @@ impl HostMemory {
     /// # Panics
     /// If there is no such page.
     pub fn page(&mut self, i: u32) -> &mut [u8] {
+        assert!(i < self.pages, "page {i} of {}", self.pages);
         let at = i as usize * FRAME_BYTES;
         &mut self.bytes()[at..at + FRAME_BYTES]
     }
@@ -59,7 +60,12 @@ impl HostMemory {
     /// # Panics
     /// If there are no such pages.
     pub fn discard(&mut self, first: u32, pages: u32) -> Result<(), PoolError> {
-        assert!(first + pages <= self.pages, "page {first} and {pages} more");
+        let end = first.checked_add(pages).filter(|&end| end <= self.pages);
+        assert!(
+            end.is_some(),
+            "pages {first} and {pages} more of {}",
+            self.pages
+        );
         self.space.release(first, pages)
     }
 }

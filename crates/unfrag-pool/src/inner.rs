@@ -7,7 +7,7 @@ use crate::handles::Handles;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::threads;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use unfrag::{AllocError, MigrateType, Order};
@@ -20,8 +20,6 @@ pub(crate) struct Inner {
     pub settings: Settings,
     pub events: Events,
     pub bells: Bells,
-    /// One compaction at a time.
-    pub compacting: Mutex<()>,
     pub stops: AtomicBool,
 }
 
@@ -34,7 +32,6 @@ impl Inner {
             settings,
             events: Events::default(),
             bells: Bells::default(),
-            compacting: Mutex::default(),
             stops: AtomicBool::new(false),
         }
     }
@@ -42,11 +39,26 @@ impl Inner {
     /// Takes a block, if there is one now.
     #[inline]
     pub fn try_alloc(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        let got = threads::alloc(&self.base.memory, order, mt);
-        if got.is_err() || self.base.memory.nodes.iter().any(|n| n.shared.is_short()) {
-            self.wake(order, got.err());
+        match threads::alloc(&self.base.memory, order, mt) {
+            Ok(frame) => {
+                if self.base.memory.nodes.iter().any(|n| n.shared.is_short()) {
+                    self.wake(order, None);
+                }
+                Ok(frame)
+            }
+            Err(why) => Err(self.fail(order, why)),
         }
-        got
+    }
+
+    /// Why there is no block, after the daemon that can help was woken.
+    #[cold]
+    fn fail(&self, order: Order, why: AllocError) -> AllocError {
+        if order > self.base.memory.largest() {
+            // No daemon can help, and nobody needs to wait.
+            return AllocError::OrderTooLarge;
+        }
+        self.wake(order, Some(why));
+        why
     }
 
     /// Wakes the daemon that can help.

@@ -26,7 +26,7 @@
 //! - `base`: what a block needs to exist and to be given back. `frame`, `owner`: blocks, and those who own them.
 //! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
 //!   allocation. `movable`: blocks that may move.
-//! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
+//! - `calls`: how owners are called. `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
 //! - `heap`: the slab caches over an engine, as the allocator of a whole program.
 //! - `pool`, `builder`, `stats`: the face. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. [`cells`]: its blocks, drawn. `host`: memory as the host's kernel gives it, to compare with.
 //!
@@ -43,6 +43,7 @@ mod base;
 mod bells;
 mod book;
 mod builder;
+mod calls;
 pub mod cells;
 mod compact;
 mod counts;
@@ -76,7 +77,7 @@ pub use frame::{Extent, Frame};
 pub use heap::{Heap, HeapStats};
 pub use host::HostMemory;
 pub use movable::{Movable, Pinned, PinnedMut};
-pub use owner::{Owned, Owner, OwnerId};
+pub use owner::{Owned, Owner, OwnerId, Place};
 pub use pool::Pool;
 pub use space::FRAME_BYTES;
 pub use stats::Stats;

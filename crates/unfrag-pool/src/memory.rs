@@ -7,10 +7,10 @@ use crate::counts::Counts;
 use crate::error::PoolError;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use unfrag::maps::LARGEST_ORDER;
 use unfrag::shared::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};
-use unfrag::{MigrateType, Order, Pfn};
+use unfrag::{AllocError, MigrateType, Order, Pfn};
 
 /// The lock of a shard.
 pub(crate) type Lock = parking_lot::RawMutex;
@@ -86,6 +86,28 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Blocks of 2 MiB that there may be.
+    pub fn blocks(&self) -> u32 {
+        self.limit.div_ceil(Order::HUGE.frames())
+    }
+
+    /// Takes a block without a `Local`. Nobody counts it.
+    pub fn take(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
+        let got = self.shared.take_one(order, mt);
+        got.map(|p| p.0 as u32)
+    }
+}
+
+/// Of the errors of two nodes, the one that says what can help.
+pub(crate) fn nearest(a: AllocError, b: AllocError) -> AllocError {
+    match (a, b) {
+        (AllocError::Short, other) | (other, AllocError::Short) => other,
+        (AllocError::Fragmented, _) | (_, AllocError::Fragmented) => AllocError::Fragmented,
+        (other, _) => other,
+    }
+}
+
 /// The free frames of a pool.
 pub(crate) struct Memory {
     /// Tells pools apart, for threads that use several.
@@ -98,8 +120,8 @@ pub(crate) struct Memory {
     /// Blocks that were refused when they were given back.
     pub refused: AtomicU64,
     threads: Mutex<Threads>,
-    /// Frames that are in use for no thread's count.
-    in_use_otherwise: AtomicI64,
+    /// Free frames that are set aside for a moment.
+    aside: AtomicU64,
 }
 
 /// Counts of the threads that are, and sums of those that were.
@@ -130,13 +152,19 @@ impl Memory {
             closed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             threads: Mutex::default(),
-            in_use_otherwise: AtomicI64::new(0),
+            aside: AtomicU64::new(0),
         })
     }
 
     /// Numbers of frames, those without memory among them.
     pub fn numbers(&self) -> u32 {
         self.of_gigabyte.len() as u32 * GIGABYTE
+    }
+
+    /// Numbers up to the last frame that may have memory.
+    pub fn addresses(&self) -> u64 {
+        let last = self.nodes.last();
+        last.map_or(0, |n| u64::from(n.first) + u64::from(n.limit))
     }
 
     /// The node of a frame.
@@ -146,27 +174,63 @@ impl Memory {
         node.map_or(0, |&n| n.into())
     }
 
-    /// Takes a block without a `Local`.
-    pub fn take_one(&self, order: Order, mt: MigrateType, home: usize) -> Option<u32> {
-        let nodes = self.nodes.iter().cycle().skip(home).take(self.nodes.len());
-        let mut got = nodes.filter_map(|n| n.shared.take_one(order, mt).ok());
-        let got = got.next()?;
-        let frames = i64::from(order.frames());
-        self.in_use_otherwise.fetch_add(frames, Relaxed);
-        Some(got.0 as u32)
+    /// Takes a block without a `Local`, from the node with a place in the list, then from the others. Nobody counts it.
+    ///
+    /// # Errors
+    /// The error that is true of the node that is the nearest to having one: a fragmented one can be compacted.
+    pub fn take(&self, order: Order, mt: MigrateType, home: usize) -> Result<u32, AllocError> {
+        let mut why = AllocError::Short;
+        for i in 0..self.nodes.len() {
+            let node = &self.nodes[(home + i) % self.nodes.len()];
+            match node.take(order, mt) {
+                Ok(frame) => return Ok(frame),
+                Err(of_node) => why = nearest(why, of_node),
+            }
+        }
+        Err(why)
     }
 
-    /// Gives a block back without a `Local`.
-    pub fn give_one(&self, frame: u32, order: Order, mt: MigrateType) {
+    /// Gives a block back without a `Local`. Nobody counts it.
+    ///
+    /// # Safety
+    /// The caller has the block, and nobody uses it any more.
+    pub unsafe fn give(&self, frame: u32, order: Order, mt: MigrateType) {
         let node = &self.nodes[self.node_of(frame)];
-        // SAFETY: whoever calls it has the block, and gives it up: a handle, or what was taken by `take_one`.
-        #[allow(unsafe_code)]
+        // SAFETY: as the caller says.
         let given = unsafe { node.shared.give_one(Pfn(frame.into()), order, mt) };
         if given.is_err() {
             self.count_refused();
         }
-        let frames = i64::from(order.frames());
-        self.in_use_otherwise.fetch_sub(frames, Relaxed);
+    }
+
+    /// Takes a whole block for a moment, in which it counts as free.
+    pub fn set_aside(&self) -> Option<u32> {
+        let frame = self.take(Order::HUGE, MigrateType::Movable, 0).ok()?;
+        self.aside.fetch_add(Order::HUGE.frames().into(), Relaxed);
+        Some(frame)
+    }
+
+    /// Ends that.
+    ///
+    /// # Safety
+    /// The block is from [`set_aside`](Self::set_aside), and nobody uses it any more.
+    pub unsafe fn end_aside(&self, frame: u32) {
+        // SAFETY: as the caller says.
+        unsafe { self.give(frame, Order::HUGE, MigrateType::Movable) };
+        self.aside.fetch_sub(Order::HUGE.frames().into(), Relaxed);
+    }
+
+    /// The largest order of which there can ever be a block.
+    pub fn largest(&self) -> Order {
+        let most = |n: &Node| u64::from(n.limit).saturating_sub(n.marks.min).max(1);
+        let most = self.nodes.iter().map(most).max().unwrap_or(1);
+        Order((most.ilog2() as u8).min(LARGEST_ORDER.0))
+    }
+
+    /// Whether the arenas of a node have room for so many frames above its min watermark: if not, no free makes it.
+    pub fn could_hold(&self, frames: u64) -> bool {
+        let room = |n: &Node| n.shared.counts().present.saturating_sub(n.marks.min);
+        self.nodes.iter().any(|n| room(n) >= frames)
     }
 
     pub fn count_refused(&self) {
@@ -187,6 +251,13 @@ impl Memory {
         threads.were.add_all(counts);
     }
 
+    /// A thread that keeps no counts any more, since it is about to end, took so many frames and gave so many.
+    pub fn count_at_end_of_thread(&self, took: u32, gave: u32) {
+        let were = &mut self.threads.lock().were;
+        *were.pgalloc.get_mut() += u64::from(took);
+        *were.pgfree.get_mut() += u64::from(gave);
+    }
+
     /// Frames that threads took, and that they gave back.
     pub fn allocs_and_frees(&self) -> (u64, u64) {
         let threads = self.threads.lock();
@@ -194,12 +265,6 @@ impl Memory {
         all.fold((0, 0), |(a, f), c| {
             (a + c.pgalloc.load(Relaxed), f + c.pgfree.load(Relaxed))
         })
-    }
-
-    /// Frames that are in use, if threads took and gave so many.
-    pub fn in_use(&self, pgalloc: u64, pgfree: u64) -> u64 {
-        let of_threads = pgalloc.wrapping_sub(pgfree) as i64;
-        (of_threads + self.in_use_otherwise.load(Relaxed)).max(0) as u64
     }
 
     /// Frames of all arenas.

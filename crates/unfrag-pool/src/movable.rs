@@ -19,7 +19,11 @@ impl<'p> Movable<'p> {
     /// A handle for a block that the caller took; it is given back if there are no more handles.
     pub(crate) fn new(inner: &'p Inner, frame: u32, order: Order) -> Result<Self, AllocError> {
         let Some(tag) = inner.handles.add(frame) else {
-            inner.base.free(frame, order, MigrateType::Movable);
+            // SAFETY: the caller took the block for this handle, which there is not.
+            #[allow(unsafe_code)]
+            unsafe {
+                inner.base.free(frame, order, MigrateType::Movable);
+            }
             return Err(AllocError::Reserved);
         };
         let record = Record {
@@ -74,9 +78,13 @@ impl Drop for Movable<'_> {
         // Held, it is not moved; and the next block with this number starts without holds.
         let frame = self.hold();
         self.inner.base.records.clear(frame);
-        self.inner
-            .base
-            .free(frame, self.order, MigrateType::Movable);
+        // SAFETY: the block is this handle's, which ends.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.inner
+                .base
+                .free(frame, self.order, MigrateType::Movable);
+        }
         self.inner.handles.remove(self.tag);
     }
 }

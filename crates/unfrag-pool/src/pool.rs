@@ -94,9 +94,13 @@ impl Pool {
     /// [`Extent::fallback_bytes`] says how much that is.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then.
+    /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then. [`AllocError::Short`] at
+    /// once, if all arenas together have less.
     pub fn alloc_bytes(&self, bytes: usize) -> Result<Extent<'_>, AllocError> {
         let mut left = bytes.div_ceil(FRAME_BYTES);
+        if left as u64 > self.inner.base.memory.present() {
+            return Err(AllocError::Short);
+        }
         let mut pieces = Vec::new();
         let mut largest = Order::HUGE;
         while left > 0 {
@@ -137,14 +141,18 @@ impl Pool {
             return Err(owner);
         };
         owners.push(owner);
-        Ok(OwnerId(id))
+        Ok(OwnerId {
+            pool: self.inner.base.memory.id,
+            number: id,
+        })
     }
 
     /// Takes a block for an owner, who calls it `tag`. It may be moved at once.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc).
+    /// As [`alloc`](Self::alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
     pub fn alloc_for(&self, owner: OwnerId, tag: u32, order: Order) -> Result<Owned, AllocError> {
+        self.check_owner(owner)?;
         let frame = self.inner.alloc(order, MovableType)?;
         Ok(self.owned(owner, tag, frame, order))
     }
@@ -152,21 +160,29 @@ impl Pool {
     /// The same, if there is one now.
     ///
     /// # Errors
-    /// As [`try_alloc`](Self::try_alloc).
+    /// As [`try_alloc`](Self::try_alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
     pub fn try_alloc_for(
         &self,
         owner: OwnerId,
         tag: u32,
         order: Order,
     ) -> Result<Owned, AllocError> {
+        self.check_owner(owner)?;
         let frame = self.inner.try_alloc(order, MovableType)?;
         Ok(self.owned(owner, tag, frame, order))
+    }
+
+    fn check_owner(&self, owner: OwnerId) -> Result<(), AllocError> {
+        match owner.pool == self.inner.base.memory.id {
+            true => Ok(()),
+            false => Err(AllocError::NoSuchOwner),
+        }
     }
 
     fn owned(&self, owner: OwnerId, tag: u32, frame: u32, order: Order) -> Owned {
         let block = Owned::new(self.inner.base.clone(), frame, order);
         let record = Record {
-            owner: owner.0,
+            owner: owner.number,
             tag,
             order,
         };
@@ -175,7 +191,7 @@ impl Pool {
     }
 
     /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
-    /// made.
+    /// made: none, if an [`Owner`] calls it while it is being called.
     pub fn compact(&self, blocks: u32) -> u32 {
         self.inner.compact(blocks, ALL)
     }
@@ -188,14 +204,18 @@ impl Pool {
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
         self.flush();
         let memory = &self.inner.base.memory;
-        let whole = std::iter::from_fn(|| memory.take_one(Order::HUGE, MovableType, 0));
+        let whole = std::iter::from_fn(|| memory.set_aside());
         let taken: Vec<u32> = whole.take(blocks as usize).collect();
         let mut result = Ok(taken.len() as u32);
         for frame in taken {
             if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            memory.give_one(frame, Order::HUGE, MovableType);
+            // SAFETY: it is one of those that were set aside above.
+            #[allow(unsafe_code)]
+            unsafe {
+                memory.end_aside(frame);
+            }
         }
         result
     }
@@ -209,7 +229,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolError::TooLarge`], if it would be more than the limit that the builder was told; [`PoolError::Empty`], if it is
-    /// less than 2 MiB; [`PoolError::System`].
+    /// less than 2 MiB; [`PoolError::NoSuchNode`]; [`PoolError::System`].
     pub fn add_arena(&self, bytes: usize, node: Option<usize>) -> Result<(), PoolError> {
         let frames = (bytes / FRAME_BYTES) as u64 & !u64::from(Order::HUGE.frames() - 1);
         if frames == 0 {
@@ -217,6 +237,11 @@ impl Pool {
         }
         let too_large = PoolError::TooLarge { frames };
         let memory = &self.inner.base.memory;
+        if let Some(node) = node
+            && memory.nodes.iter().all(|n| n.id != node)
+        {
+            return Err(PoolError::NoSuchNode { node });
+        }
         let mut used = self.used.lock();
         let fits = |&i: &usize| {
             let n = &memory.nodes[i];
@@ -252,10 +277,10 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         daemons::stop(&self.inner, std::mem::take(&mut self.daemons));
+        self.inner.base.memory.closed.store(true, Relaxed);
         // They may have frames, which have the pool.
         let owners = std::mem::take(&mut *self.inner.owners.write());
         drop(owners);
-        self.inner.base.memory.closed.store(true, Relaxed);
     }
 }
 

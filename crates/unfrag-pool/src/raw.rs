@@ -1,13 +1,15 @@
 //! Blocks by address, for callers that keep their own books.
 //!
-//! In debug builds the pool keeps a book too, a byte a frame, and a misuse ends the program with its name; in release
-//! builds a free costs what that of a [`Frame`](crate::Frame) costs, and a double free is refused when its batch goes back.
+//! An address that is none of the pool's ends the program with the name of the misuse. In debug builds the pool keeps a book
+//! too, a byte a frame, that names all others; in release builds a free costs what that of a [`Frame`](crate::Frame) costs,
+//! and a double free is refused when its batch goes back.
 #![allow(unsafe_code)]
 
 use crate::pool::Pool;
 use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;
 use unfrag::MigrateType::Unmovable;
+use unfrag::maps::LARGEST_ORDER;
 use unfrag::{AllocError, Order};
 
 impl Pool {
@@ -26,7 +28,8 @@ impl Pool {
     /// Gives a block back.
     ///
     /// # Panics
-    /// In debug builds, if the address is not of this pool, or begins no block that is out, or one of another order.
+    /// If no block of this order can begin there: the address is not of this pool, or is not aligned. In debug builds also
+    /// if none is out there, or one of another order.
     ///
     /// # Safety
     /// The block came from [`alloc_raw`](Pool::alloc_raw) of this pool at this order, was not given back since, and is not
@@ -39,13 +42,17 @@ impl Pool {
             .get()
             .wrapping_sub(base.space.at(0).addr().get());
         let frame = bytes / FRAME_BYTES;
-        if cfg!(debug_assertions) {
-            assert!(
-                frame < base.memory.numbers() as usize && bytes.is_multiple_of(FRAME_BYTES),
-                "misuse of free_raw: no frame of this pool begins at {block:p}"
-            );
-        }
+        assert!(
+            frame < base.space.frames() as usize && bytes.is_multiple_of(FRAME_BYTES),
+            "misuse of free_raw: no frame of this pool begins at {block:p}"
+        );
+        assert!(
+            order <= LARGEST_ORDER && frame.is_multiple_of(order.frames() as usize),
+            "misuse of free_raw: no block of order {} begins at {block:p}, frame {frame:#x}",
+            order.0
+        );
         base.book.give(frame as u32, order);
-        base.free(frame as u32, order, Unmovable);
+        // SAFETY: as the caller says.
+        unsafe { base.free(frame as u32, order, Unmovable) };
     }
 }

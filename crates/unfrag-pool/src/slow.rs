@@ -1,10 +1,12 @@
 //! The way of an allocation that finds nothing: reclaim, compaction, waiting.
 
+use crate::calls;
 use crate::events::Counter;
 use crate::inner::Inner;
 use crate::owner::Owner;
 use crate::threads;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use unfrag::{AllocError, MigrateType, Order};
 
@@ -14,10 +16,13 @@ const RECLAIM_BATCH: usize = 32;
 const ROUNDS: u32 = 16;
 
 impl Inner {
-    /// Takes a block. If there is none, it reclaims and compacts, and waits for others to give frames back.
+    /// Takes a block. If there is none, it reclaims and compacts, and waits for others to give frames back; but not for an
+    /// owner that is being called.
     pub fn alloc(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         match self.try_alloc(order, mt) {
-            Err(AllocError::Short | AllocError::Fragmented) => self.alloc_slow(order, mt),
+            Err(AllocError::Short | AllocError::Fragmented) if !calls::is_inside() => {
+                self.alloc_slow(order, mt)
+            }
             done => done,
         }
     }
@@ -26,18 +31,19 @@ impl Inner {
     fn alloc_slow(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         self.events.allocstall.add(1);
         let begin = Instant::now();
-        let got = self.alloc_until(order, mt, begin + self.settings.patience);
+        let got = self.alloc_until(order, mt, begin.checked_add(self.settings.patience));
         self.events.stalls.add(begin.elapsed());
         got
     }
 
+    /// Without a deadline it waits for ever.
     fn alloc_until(
         &self,
         order: Order,
         mt: MigrateType,
-        deadline: Instant,
+        deadline: Option<Instant>,
     ) -> Result<u32, AllocError> {
-        let mut rounds = 0;
+        let mut rounds: u32 = 0;
         loop {
             let why = match self.try_alloc(order, mt) {
                 Err(why @ (AllocError::Short | AllocError::Fragmented)) => why,
@@ -49,11 +55,13 @@ impl Inner {
                 let wanted = order.frames() as usize + RECLAIM_BATCH;
                 self.reclaim(wanted, &self.events.pgsteal_direct) > 0
             };
-            rounds += 1;
-            if progress && rounds % ROUNDS != 0 {
+            rounds = rounds.wrapping_add(1);
+            if progress && !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            if Instant::now() >= deadline {
+            // Whatever others give back, there are not so many frames.
+            let cannot_come = !self.base.memory.could_hold(order.frames().into());
+            if cannot_come || deadline.is_some_and(|d| Instant::now() >= d) {
                 return Err(why);
             }
             self.base.wait_for_frames();
@@ -76,20 +84,24 @@ impl Inner {
         gained
     }
 
-    /// Has owners let go of frames. Returns how many they gave back.
-    pub fn reclaim(&self, frames: usize, count: &Counter) -> usize {
+    /// Has owners let go of frames. Returns how many they say they gave back.
+    pub fn reclaim(&self, frames: usize, counter: &Counter) -> usize {
         let owners: Vec<Arc<dyn Owner>> = self.owners.read().clone();
-        let mut got = 0;
-        for (i, owner) in owners.iter().enumerate() {
-            let fair = frames.saturating_sub(got).div_ceil(owners.len() - i);
-            got += owner.reclaim(fair);
-            if got >= frames {
+        let (mut got, count) = (0, owners.len());
+        // More than that is no owner's to give.
+        let present = self.base.memory.present() as usize;
+        for (i, owner) in owners.into_iter().enumerate() {
+            let fair = frames.saturating_sub(got).div_ceil(count - i);
+            // The owner is dropped within, as the pool may have ended meanwhile and this be the last of it.
+            let gave = calls::call(&self.events.owner_panic, move || owner.reclaim(fair));
+            got = got.saturating_add(gave.unwrap_or(0)).min(present);
+            if got >= frames || self.stops.load(Relaxed) {
                 break;
             }
         }
         // What this thread keeps of it is for all.
         threads::flush(&self.base.memory);
-        count.add(got as u64);
+        counter.add(got as u64);
         got
     }
 }

@@ -1,6 +1,6 @@
 //! The addresses of a pool: reserved at once, usable arena by arena.
 //!
-//! Invariant: frame `n` of the pool is at `start + n * 4096`, whether it is usable or not.
+//! Invariant: frame `n` of the pool is at `start + n * 4096`, whether it is usable or not; no more addresses are kept.
 #![allow(unsafe_code)]
 
 use crate::error::PoolError;
@@ -13,14 +13,17 @@ use unfrag::maps::LARGEST_ORDER;
 /// Bytes of a frame.
 pub const FRAME_BYTES: usize = 4096;
 
-/// Addresses begin at a multiple of this, so that every block is aligned as its order asks for.
-const ALIGN: usize = FRAME_BYTES << LARGEST_ORDER.0;
+/// The largest block of so many bytes: where addresses begin at a multiple of it, every block is aligned as its order asks
+/// for.
+fn largest_block(bytes: usize) -> usize {
+    let fits = FRAME_BYTES << bytes.div_ceil(FRAME_BYTES).max(1).ilog2();
+    fits.min(FRAME_BYTES << LARGEST_ORDER.0)
+}
 
 /// Reserved addresses.
 pub(crate) struct Space {
-    mapped: NonNull<u8>,
-    len: usize,
     start: NonNull<u8>,
+    len: usize,
 }
 
 // SAFETY: it is a range of addresses; who may touch which of them is a question of the frames there.
@@ -31,20 +34,42 @@ unsafe impl Sync for Space {}
 impl Space {
     /// Reserves addresses for so many frames. No memory is used as yet.
     pub fn new(frames: u64) -> Result<Space, PoolError> {
-        let bytes = frames as usize * FRAME_BYTES;
-        let len = bytes
-            .checked_add(ALIGN)
-            .ok_or(PoolError::TooLarge { frames })?;
+        let too_large = PoolError::TooLarge { frames };
+        let bytes = usize::try_from(frames.max(1))
+            .ok()
+            .and_then(|n| n.checked_mul(FRAME_BYTES));
+        let Some(len) = bytes else {
+            return Err(too_large);
+        };
+        let align = largest_block(len);
+        let Some(longer) = len.checked_add(align - FRAME_BYTES) else {
+            return Err(too_large);
+        };
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let mapped = unsafe { mmap_anonymous(null_mut(), len, ProtFlags::empty(), flags) };
+        let mapped = unsafe { mmap_anonymous(null_mut(), longer, ProtFlags::empty(), flags) };
         let mapped = mapped.map_err(|e| PoolError::system("addresses cannot be reserved", e))?;
-        let mapped: NonNull<u8> =
-            NonNull::new(mapped.cast()).ok_or(PoolError::TooLarge { frames })?;
-        let skip = mapped.addr().get().next_multiple_of(ALIGN) - mapped.addr().get();
-        // SAFETY: less than ALIGN, by which the mapping is longer than what was asked for.
-        let start = unsafe { mapped.add(skip) };
-        Ok(Space { mapped, len, start })
+        let Some(mapped) = NonNull::new(mapped.cast::<u8>()) else {
+            return Err(too_large);
+        };
+        let skip = mapped.addr().get().next_multiple_of(align) - mapped.addr().get();
+        // SAFETY: less than an alignment, by which the mapping is longer than `len`; nobody uses what lies before and
+        // behind. If it cannot be given back, it is lost, which takes addresses only.
+        let start = unsafe {
+            let start = mapped.add(skip);
+            for (at, bytes) in [(mapped, skip), (start.add(len), longer - len - skip)] {
+                if bytes > 0 {
+                    let _ = munmap(at.as_ptr().cast(), bytes);
+                }
+            }
+            start
+        };
+        Ok(Space { start, len })
+    }
+
+    /// Frames that there are addresses for.
+    pub fn frames(&self) -> u32 {
+        (self.len / FRAME_BYTES) as u32
     }
 
     /// Where a frame is.
@@ -97,7 +122,7 @@ impl Space {
 impl Drop for Space {
     fn drop(&mut self) {
         // SAFETY: a mapping of ours; frames that are in use keep the pool.
-        let _ = unsafe { munmap(self.mapped.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
@@ -144,4 +169,23 @@ unsafe fn prefer_node(at: *mut u8, len: usize, node: usize) -> Result<(), PoolEr
         what: "memory cannot be had from its NUMA node",
         source: e,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_as_many_as_were_asked_for_and_aligned_for_their_largest_block() {
+        for frames in [0_u64, 1, 3, 512, 1000, 1 << 14, (1 << 18) + 1] {
+            let space = Space::new(frames).expect("addresses");
+            assert_eq!(u64::from(space.frames()), frames.max(1));
+            let block = largest_block(space.len);
+            assert!(block <= space.len.max(FRAME_BYTES) && space.len < 2 * block.max(1 << 29));
+            assert!(space.at(0).addr().get().is_multiple_of(block), "{frames}");
+        }
+        let error = Space::new(u64::MAX).err();
+        assert!(matches!(error, Some(PoolError::TooLarge { .. })));
+        assert_eq!(largest_block(usize::MAX / 2), 1 << 30);
+    }
 }

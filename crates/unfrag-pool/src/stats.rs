@@ -26,7 +26,7 @@ pub struct Stats {
     /// Allocations that had to wait, by how long it took: place `n` has those of less than `2^n` nanoseconds that are in no
     /// lower place.
     pub stalls: Vec<u64>,
-    /// Rarer events, with the names that Linux gives them.
+    /// Rarer events, with the names that Linux gives them, and `owner_panic`: calls of owners that panicked.
     pub events: Vec<(&'static str, u64)>,
 }
 
@@ -59,7 +59,9 @@ impl Pool {
             stats.tainted_gigabytes += c.tainted_gigabytes;
             stats.refused += node.shared.refused();
         }
-        stats.free = stats.present.saturating_sub(memory.in_use(pgalloc, pgfree));
+        // Of threads that are at work, a free may be counted before the allocation that another one made.
+        let in_use = (pgalloc.wrapping_sub(pgfree) as i64).max(0) as u64;
+        stats.free = stats.present.saturating_sub(in_use);
         stats
     }
 }

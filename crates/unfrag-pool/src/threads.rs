@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::counts::Counts;
-use crate::memory::{Lock, Memory, Node};
+use crate::memory::{Lock, Memory, Node, nearest};
 use crate::topology;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -69,27 +69,44 @@ pub(crate) fn alloc(
     order: Order,
     mt: MigrateType,
 ) -> Result<u32, AllocError> {
-    let got = with(memory, |own| own.alloc(order, mt));
-    got.unwrap_or_else(|| memory.take_one(order, mt, 0).ok_or(AllocError::Short))
+    match with(memory, |own| own.alloc(order, mt)) {
+        Some(got) => got,
+        None => alloc_at_end(memory, order, mt),
+    }
+}
+
+/// The same for a thread that has ended but for its last destructors.
+#[cold]
+fn alloc_at_end(memory: &Memory, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
+    let got = memory.take(order, mt, 0)?;
+    memory.count_at_end_of_thread(order.frames(), 0);
+    Ok(got)
 }
 
 /// Gives a block back.
+///
+/// # Safety
+/// The caller has the block, which came from [`alloc`], and nobody uses it any more.
 #[inline]
-pub(crate) fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateType) {
-    let given = with(memory, |own| match &mut own.locals[memory.node_of(frame)] {
-        Some(local) => {
-            Counts::add(&own.counts.pgfree, order);
-            // SAFETY: whoever calls it has the block, and gives it up: the handle that owned it is being dropped.
-            #[allow(unsafe_code)]
-            let freed = unsafe { local.free(Pfn(frame.into()), order, mt) };
-            if freed.is_err() {
-                memory.count_refused();
+pub(crate) unsafe fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateType) {
+    let given = with(memory, |own| {
+        Counts::add(&own.counts.pgfree, order);
+        match &mut own.locals[memory.node_of(frame)] {
+            Some(local) => {
+                // SAFETY: as the caller says.
+                let freed = unsafe { local.free(Pfn(frame.into()), order, mt) };
+                if freed.is_err() {
+                    memory.count_refused();
+                }
             }
+            // SAFETY: as the caller says.
+            None => unsafe { memory.give(frame, order, mt) },
         }
-        None => memory.give_one(frame, order, mt),
     });
     if given.is_none() {
-        memory.give_one(frame, order, mt);
+        // SAFETY: as the caller says.
+        unsafe { memory.give(frame, order, mt) };
+        memory.count_at_end_of_thread(0, order.frames());
     }
 }
 
@@ -118,21 +135,20 @@ impl Drop for Own {
 impl Own {
     #[inline]
     fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        match &mut self.locals[self.home] {
+        let got = match &mut self.locals[self.home] {
             Some(local) => match local.alloc(order, mt) {
-                Ok(p) => {
-                    Counts::add(&self.counts.pgalloc, order);
-                    Ok(p.0 as u32)
-                }
+                Ok(p) => Ok(p.0 as u32),
                 Err(why) => self.alloc_elsewhere(order, mt, why),
             },
-            None => self
-                .memory
-                .take_one(order, mt, self.home)
-                .ok_or(AllocError::Short),
+            None => self.memory.take(order, mt, self.home),
+        };
+        if got.is_ok() {
+            Counts::add(&self.counts.pgalloc, order);
         }
+        got
     }
 
+    /// Takes a block from another node than the thread's own, whose error is `why`.
     #[cold]
     fn alloc_elsewhere(
         &mut self,
@@ -141,12 +157,15 @@ impl Own {
         why: AllocError,
     ) -> Result<u32, AllocError> {
         let n = self.locals.len();
-        let others = (1..n).map(|i| (self.home + i) % n);
-        for i in others {
-            let local = self.locals[i].as_mut();
-            if let Some(Ok(p)) = local.map(|l| l.alloc(order, mt)) {
-                Counts::add(&self.counts.pgalloc, order);
-                return Ok(p.0 as u32);
+        let mut why = why;
+        for i in (1..n).map(|i| (self.home + i) % n) {
+            let got = match &mut self.locals[i] {
+                Some(local) => local.alloc(order, mt).map(|p| p.0 as u32),
+                None => self.memory.nodes[i].take(order, mt),
+            };
+            match got {
+                Ok(frame) => return Ok(frame),
+                Err(of_node) => why = nearest(why, of_node),
             }
         }
         Err(why)

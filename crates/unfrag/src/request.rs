@@ -113,6 +113,8 @@ pub enum AllocError {
     Fragmented,
     /// A block of the order is free, but the watermarks and protections keep it for others.
     Reserved,
+    /// The block is for an owner that this memory does not know.
+    NoSuchOwner,
 }
 
 impl core::fmt::Display for AllocError {
@@ -131,6 +133,9 @@ impl core::fmt::Display for AllocError {
             }
             AllocError::Reserved => {
                 "a block of this order is free, but below the watermarks, which keep it for others"
+            }
+            AllocError::NoSuchOwner => {
+                "the owner is not registered here; allocate for it where it is, or register it here"
             }
         })
     }

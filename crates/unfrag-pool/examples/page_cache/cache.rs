@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
-use unfrag_pool::{AllocError, FRAME_BYTES, Order, Owned, Owner, OwnerId, Pool};
+use unfrag_pool::{AllocError, FRAME_BYTES, Order, Owned, Owner, OwnerId, Place, Pool};
 
 /// A page in memory. Whoever holds its lock keeps it there.
 pub struct Page {
@@ -105,17 +105,13 @@ impl Pages {
 }
 
 impl Owner for Pages {
-    fn migrate(&self, number: u32, from: u32, mut to: Owned) -> Result<Owned, Owned> {
+    fn migrate(&self, number: u32, place: Place<'_>) {
         let shard = self.shard(number);
-        let Some(slot) = shard.slots.get(&number) else {
-            return Err(to);
-        };
-        match slot.page.try_write() {
-            Ok(mut page) if page.frame.frame() == from => {
-                to.copy_from_slice(&page.frame);
-                Ok(std::mem::replace(&mut page.frame, to))
-            }
-            _ => Err(to),
+        // A page that somebody uses stays where it is.
+        if let Some(slot) = shard.slots.get(&number)
+            && let Ok(mut page) = slot.page.try_write()
+        {
+            place.carry(&mut page.frame);
         }
     }
 

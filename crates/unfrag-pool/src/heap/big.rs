@@ -56,15 +56,23 @@ impl Big {
     }
 
     /// Bytes that may be used.
-    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
-        let (base, len) = head_of(memory);
+    ///
+    /// # Safety
+    /// As [`head_of`].
+    pub unsafe fn usable_size(&self, memory: NonNull<u8>) -> usize {
+        // SAFETY: as the caller says.
+        let (base, len) = unsafe { head_of(memory) };
         base + len - memory.addr().get()
     }
 
+    /// Ends a mapping, after a call of `before` if it is one.
+    ///
     /// # Safety
     /// The caller gives up memory that came from [`allocate`](Big::allocate) or [`resize`](Big::resize).
-    pub unsafe fn free(&self, memory: NonNull<u8>) {
-        let (base, len) = head_of(memory);
+    pub unsafe fn free(&self, memory: NonNull<u8>, before: impl FnOnce()) {
+        // SAFETY: as the caller says.
+        let (base, len) = unsafe { head_of(memory) };
+        before();
         self.mapped.fetch_sub(len as u64, Relaxed);
         // SAFETY: a mapping of ours, which the caller gives up.
         let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
@@ -80,7 +88,8 @@ impl Big {
         align: usize,
         size: usize,
     ) -> Option<NonNull<u8>> {
-        let (base, len) = head_of(memory);
+        // SAFETY: as the caller says.
+        let (base, len) = unsafe { head_of(memory) };
         let before = memory.addr().get() - base;
         let new_len = size
             .checked_add(before)?
@@ -119,11 +128,14 @@ fn write_head(memory: NonNull<u8>, base: usize, len: usize) {
     unsafe { memory.cast::<Head>().sub(1).write(head) };
 }
 
-/// The start and the length of the mapping of memory.
-fn head_of(memory: NonNull<u8>) -> (usize, usize) {
+/// The start and the length of the mapping of memory. Another address is a misuse, found as far as can be.
+///
+/// # Safety
+/// What lies before the memory can be read, as it can where it has a head.
+unsafe fn head_of(memory: NonNull<u8>) -> (usize, usize) {
     let aligned = memory.addr().get().is_multiple_of(FRAME_BYTES);
     if aligned {
-        // SAFETY: the caller's memory has a head before it; other addresses are a misuse, found as far as can be.
+        // SAFETY: as the caller says.
         let head = unsafe { memory.cast::<Head>().sub(1).read() };
         if head.mark == Head::mark(head.base, head.len) {
             return (head.base, head.len);

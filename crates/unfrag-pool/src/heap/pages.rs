@@ -1,36 +1,30 @@
-//! The pages of the heap: an engine for each gigabyte of reserved addresses, opened step by step.
+//! The pages of the heap: free frames behind a lock, and what is where.
 //!
 //! Slabs and records take blocks of unmovable frames, large requests take runs of others, so that the two do not mix
 //! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many.
 //!
-//! Invariants: a run's length is written at its first frame, and nowhere else. No system call that takes memory back is
-//! made with the lock held.
+//! Invariants: a run's length is written at its first frame, and [`APART`] at the frame where a mapping of its own begins
+//! that lies within the window; all other entries are 0. No system call that takes memory back is made with the lock held.
 
 use super::ground::system_memory;
 use super::stats::HeapStats;
+use super::stock::{BLOCK, MOST_GIGABYTES, RUN, Stock};
+use super::window::Window;
 use crate::memory::GIGABYTE;
-use crate::space::{Backing, FRAME_BYTES, Space};
+use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout};
+use unfrag::maps::BLOCK_ORDER;
 use unfrag::{MigrateType, Order, Pfn};
-use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages, Window};
+use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
 
 /// The largest request that gets a run, in bytes.
 pub(super) const MOST_RUN: usize = 32 << 20;
 
-/// Gigabytes that a set of caches can see.
-const MOST_GIGABYTES: usize = 256;
-
-/// Frames of a block of 2 MiB.
-const BLOCK: u32 = BLOCK_ORDER.frames();
-
-/// The steps in which addresses are opened: at least and at most so many frames.
-const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
-
-/// What is opened beyond so many frames is backed by huge pages.
-const HUGE_FROM: u32 = 16 * BLOCK;
+/// Addresses for so many times the limit of the process are within reach, since it may be raised. The tables take a
+/// five-hundredth of them.
+const OF_LIMIT: u64 = 4;
 
 /// Whole free blocks that are kept at least.
 const KEPT: u32 = 16;
@@ -41,13 +35,12 @@ const IDLE: i64 = 1;
 /// Whole free blocks that are taken to be given back at a time.
 const BATCH: usize = 16;
 
-/// Runs are of this type, slabs and records are unmovable.
-const RUN: MigrateType = MigrateType::Movable;
+/// Stands for the length of a run where a mapping of its own begins.
+const APART: u32 = u32::MAX;
 
 /// The pages of the heap.
 pub(crate) struct HeapPages {
-    space: Space,
-    frames: u32,
+    window: Window,
     slab_table: NonNull<FrameEntry>,
     runs: NonNull<AtomicU32>,
     stock: Mutex<Stock>,
@@ -65,23 +58,8 @@ pub(super) enum Place {
     Slab,
     /// At the start of a run of so many frames.
     Run(u32),
-    /// Not in the pages of the heap.
+    /// Not in the pages of the heap: in a mapping of its own, or a misuse.
     Elsewhere,
-}
-
-/// Free frames.
-struct Stock {
-    engines: [Option<Engine<'static>>; MOST_GIGABYTES],
-    gigabytes: usize,
-    /// Frames from the first on that are usable.
-    opened: u32,
-    limit: u32,
-    /// The fewest whole free blocks since `since`, in seconds of the system's clock.
-    fewest: u32,
-    since: i64,
-    /// Blocks that were given back to the system: a stack.
-    released: &'static mut [u32],
-    count: usize,
 }
 
 /// The lock of the pages, held.
@@ -89,68 +67,48 @@ pub(super) struct Held {
     _stock: MutexGuard<'static, Stock>,
 }
 
-/// A table with an entry for each of some frames, all zeros.
-fn table<T>(frames: u32) -> Option<NonNull<T>> {
-    Some(system_memory(frames as usize * size_of::<T>())?.cast())
+/// Bytes of addresses that the process may have, if there is a limit.
+fn limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
+/// Gigabytes of addresses for twice the system's memory, or for what a process with this limit may have.
+fn gigabytes(limit: Option<u64>) -> u32 {
+    let info = rustix::system::sysinfo();
+    let memory = (info.totalram as u64).saturating_mul(2 * u64::from(info.mem_unit));
+    let within = limit.map_or(u64::MAX, |limit| limit.saturating_mul(OF_LIMIT));
+    let of_memory = (memory >> 30).clamp(4, MOST_GIGABYTES as u64);
+    of_memory.min((within >> 30).max(1)) as u32
 }
 
 impl HeapPages {
-    /// Reserves twice as many addresses as there is memory, or fewer if the system refuses.
+    /// Pages for a heap, none of them usable as yet. `None`, if the system has no memory for the tables, or no addresses.
     pub fn new() -> Option<HeapPages> {
-        let info = rustix::system::sysinfo();
-        let memory = info.totalram as u64 * u64::from(info.mem_unit);
-        let mut gigabytes = ((2 * memory) >> 30).clamp(4, MOST_GIGABYTES as u64) as u32;
-        let space = loop {
-            match Space::new(u64::from(gigabytes * GIGABYTE)) {
-                Ok(space) => break space,
-                Err(_) if gigabytes > 1 => gigabytes /= 2,
-                Err(_) => return None,
-            }
-        };
-        let frames = gigabytes * GIGABYTE;
-        let blocks = (frames / BLOCK) as usize;
-        let released = table::<u32>(blocks as u32)?;
-        // SAFETY: new memory of the system, that long, for as long as the process lives.
-        let released = unsafe { std::slice::from_raw_parts_mut(released.as_ptr(), blocks) };
+        let limit = limit();
+        let frames = gigabytes(limit) * GIGABYTE;
+        let table = || system_memory(frames as usize * size_of::<u32>());
+        let slab_table = table()?;
+        let window = Window::below(slab_table, frames)?;
         Some(HeapPages {
-            space,
-            frames,
-            slab_table: table(frames)?,
-            runs: table(frames)?,
-            stock: Mutex::new(Stock {
-                engines: [const { None }; MOST_GIGABYTES],
-                gigabytes: 0,
-                opened: 0,
-                limit: frames,
-                fewest: 0,
-                since: 0,
-                released,
-                count: 0,
-            }),
+            window,
+            slab_table: slab_table.cast(),
+            runs: table()?.cast(),
+            stock: Mutex::new(Stock::new(&window, limit.is_some())?),
         })
     }
 
     /// The table that the caches use.
     pub fn slab_table(&self) -> &'static [FrameEntry] {
         // SAFETY: it has an entry for each frame, zeros at first, and lives as long as the process.
-        unsafe { std::slice::from_raw_parts(self.slab_table.as_ptr(), self.frames as usize) }
-    }
-
-    /// The frame of an address of the heap.
-    #[inline]
-    fn frame_of(&self, memory: NonNull<u8>) -> Option<u32> {
-        let bytes = memory
-            .addr()
-            .get()
-            .wrapping_sub(self.space.at(0).addr().get());
-        let frame = bytes / FRAME_BYTES;
-        (frame < self.frames as usize).then_some(frame as u32)
+        unsafe {
+            std::slice::from_raw_parts(self.slab_table.as_ptr(), self.window.frames() as usize)
+        }
     }
 
     /// Where an address is.
     #[inline]
     pub fn place(&self, memory: NonNull<u8>) -> Place {
-        let Some(frame) = self.frame_of(memory) else {
+        let Some(frame) = self.window.frame_of(memory) else {
             return Place::Elsewhere;
         };
         if !memory.addr().get().is_multiple_of(FRAME_BYTES) {
@@ -158,12 +116,27 @@ impl HeapPages {
         }
         match self.run(frame).load(Relaxed) {
             0 => Place::Slab,
+            APART => Place::Elsewhere,
             frames => Place::Run(frames),
         }
     }
 
+    /// A mapping of its own begins here. The system may have put it among the addresses of the heap.
+    pub fn begin_apart(&self, memory: NonNull<u8>) {
+        if let Some(frame) = self.window.frame_of(memory) {
+            self.run(frame).store(APART, Relaxed);
+        }
+    }
+
+    /// It is about to end, or to move.
+    pub fn end_apart(&self, memory: NonNull<u8>) {
+        if let Some(frame) = self.window.frame_of(memory) {
+            self.run(frame).store(0, Relaxed);
+        }
+    }
+
     fn run(&self, frame: u32) -> &AtomicU32 {
-        assert!(frame < self.frames);
+        assert!(frame < self.window.frames());
         // SAFETY: the table has an entry for each frame.
         unsafe { self.runs.add(frame as usize).as_ref() }
     }
@@ -185,19 +158,20 @@ impl HeapPages {
         let of_align = align.div_ceil(FRAME_BYTES).next_power_of_two() as u32;
         let order = Order(frames.max(of_align).next_power_of_two().ilog2() as u8);
         let mut stock = self.lock();
-        let first = stock.take(&self.space, order, RUN)?;
-        stock.give(first + frames, order.frames() - frames, RUN);
+        let spare = order.frames() - frames;
+        let first = stock.take_with_spare(&self.window, order, spare)?;
+        stock.give(first + frames, spare, RUN);
         drop(stock);
         self.run(first).store(frames, Relaxed);
-        Some(self.space.at(first))
+        Some(self.window.at(first))
     }
 
     /// Gives a run back; false if none begins there.
     pub fn free_run(&self, memory: NonNull<u8>) -> bool {
-        let Some(first) = self.frame_of(memory) else {
+        let Some(first) = self.window.frame_of(memory) else {
             return false;
         };
-        let is_first = self.space.at(first) == memory;
+        let is_first = self.window.at(first) == memory;
         let frames = if is_first {
             self.run(first).swap(0, Relaxed)
         } else {
@@ -214,7 +188,7 @@ impl HeapPages {
 
     /// Gives whole free blocks back to the system, those that nobody needed for [`IDLE`] seconds.
     fn release_surplus(&self, mut stock: MutexGuard<'_, Stock>) {
-        let keep = KEPT.max(stock.opened / BLOCK / 8);
+        let keep = KEPT.max(stock.usable_frames() / BLOCK / 8);
         let whole = stock.whole_blocks();
         if whole <= keep {
             return;
@@ -252,14 +226,11 @@ impl HeapPages {
                 return bytes;
             }
             for &first in &blocks[..count] {
-                // A block that the system does not take back is used as it is.
-                let _ = self.space.release(first, BLOCK);
+                self.window.release(first, BLOCK);
             }
             let mut stock = self.lock();
             for &first in &blocks[..count] {
-                let at = stock.count;
-                stock.released[at] = first;
-                stock.count += 1;
+                stock.put_released(first);
             }
             bytes += count as u64 * u64::from(BLOCK) * FRAME_BYTES as u64;
         }
@@ -270,118 +241,20 @@ impl HeapPages {
         let stock = self.lock();
         let bytes = |frames: u64| frames * FRAME_BYTES as u64;
         HeapStats {
-            free_bytes: bytes(stock.engines().map(Engine::free_frames).sum()),
-            released_bytes: bytes(stock.count as u64 * u64::from(BLOCK)),
-            usable_bytes: bytes(stock.opened.into()),
+            free_bytes: bytes(stock.free_frames()),
+            released_bytes: bytes(stock.released_blocks() as u64 * u64::from(BLOCK)),
+            usable_bytes: bytes(stock.usable_frames().into()),
             ..HeapStats::default()
         }
     }
 }
 
-impl Stock {
-    fn engines(&self) -> impl Iterator<Item = &Engine<'static>> {
-        self.engines[..self.gigabytes].iter().flatten()
-    }
-
-    fn whole_blocks(&self) -> u32 {
-        self.engines().map(Engine::whole_blocks).sum()
-    }
-
-    /// Takes a block. Types mix where no more memory can be had.
-    fn take(&mut self, space: &Space, order: Order, mt: MigrateType) -> Option<u32> {
-        loop {
-            if let Some(first) = self.take_open(order, mt, false) {
-                self.fewest = self.fewest.min(self.whole_blocks());
-                return Some(first);
-            }
-            if order <= BLOCK_ORDER && self.count > 0 {
-                self.count -= 1;
-                let block = self.released[self.count];
-                // As the type that `release` took it as.
-                self.give(block, BLOCK, RUN);
-            } else if !self.open(space, order) {
-                return self.take_open(order, mt, true);
-            }
-        }
-    }
-
-    /// Takes a block of what is usable.
-    fn take_open(&mut self, order: Order, mt: MigrateType, mixes: bool) -> Option<u32> {
-        let engines = self.engines[..self.gigabytes].iter_mut().flatten();
-        for (i, engine) in engines.enumerate() {
-            let mut one = [0];
-            if engine.free_frames() >= order.frames().into()
-                && engine.take(&mut one, order, mt, mixes) == 1
-            {
-                return Some(one[0] + i as u32 * GIGABYTE);
-            }
-        }
-        None
-    }
-
-    /// Gives frames back that were taken.
-    fn give(&mut self, first: u32, frames: u32, mt: MigrateType) {
-        if frames == 0 {
-            return;
-        }
-        let (gigabyte, start) = (first / GIGABYTE, first % GIGABYTE);
-        if let Some(engine) = &mut self.engines[gigabyte as usize] {
-            let given = engine.give_range(start, frames, mt);
-            debug_assert!(given.is_ok(), "frames that were taken: {given:?}");
-        }
-    }
-
-    /// Makes more addresses usable, enough for a block of an order; false if there are no more.
-    fn open(&mut self, space: &Space, order: Order) -> bool {
-        // A block begins at a multiple of its size: what lies before it is opened as well.
-        let from = self.opened;
-        let needed = from.next_multiple_of(order.frames()) + order.frames() - from;
-        let wanted = (from / 8).clamp(STEP.0, STEP.1).max(needed);
-        let room = (GIGABYTE - from % GIGABYTE).min(self.limit - from);
-        let frames = wanted.next_multiple_of(BLOCK).min(room);
-        if frames == 0 {
-            return false;
-        }
-        let gigabyte = (from / GIGABYTE) as usize;
-        if gigabyte == self.gigabytes {
-            self.engines[gigabyte] = new_engine();
-            if self.engines[gigabyte].is_none() {
-                return false;
-            }
-            self.gigabytes += 1;
-        }
-        let backing = Backing {
-            huge_pages: from >= HUGE_FROM,
-            populate: false,
-            node: None,
-        };
-        if space.open(from, frames, &backing).is_err() {
-            return false;
-        }
-        let engine = self.engines[gigabyte].as_mut();
-        let added = engine.map(|e| e.add(from % GIGABYTE, frames));
-        debug_assert_eq!(added, Some(Ok(())), "frames that were not usable before");
-        self.opened += frames;
-        true
-    }
-}
-
-/// An engine for a gigabyte.
-fn new_engine() -> Option<Engine<'static>> {
-    let words = EngineLayout::of(GIGABYTE).words;
-    let at = system_memory(words * 8)?.cast::<u64>();
-    // SAFETY: new memory of the system, that long, for as long as the process lives.
-    Engine::new(GIGABYTE, unsafe {
-        std::slice::from_raw_parts_mut(at.as_ptr(), words)
-    })
-}
-
-// SAFETY: the engine hands a frame out once until it is given back, within the reserved addresses, at a multiple of the
+// SAFETY: the engine hands a frame out once until it is given back, within the window, at a multiple of the
 // block's size, after it was made usable.
 unsafe impl Pages for HeapPages {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         let mut stock = self.lock();
-        let first = stock.take(&self.space, Order(request.order), MigrateType::Unmovable)?;
+        let first = stock.take(&self.window, Order(request.order), MigrateType::Unmovable)?;
         Some(Pfn(first.into()))
     }
 
@@ -395,13 +268,39 @@ unsafe impl Pages for HeapPages {
         self.release_surplus(stock);
     }
 
-    fn window(&self) -> Window {
-        Window {
+    fn window(&self) -> unfrag_slab::Window {
+        unfrag_slab::Window {
             first: Pfn(0),
-            frames: self.frames as usize,
-            base: self.space.at(0),
+            frames: self.window.frames() as usize,
+            base: self.window.at(0),
         }
     }
 
     fn fault(&self, _fault: &Fault) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_among_the_addresses_of_the_heap_is_known_until_it_ends() {
+        let pages = HeapPages::new().expect("memory");
+        let memory = pages.window.at(GIGABYTE / 2);
+        assert_eq!(pages.place(memory), Place::Slab);
+        pages.begin_apart(memory);
+        assert_eq!(pages.place(memory), Place::Elsewhere);
+        pages.end_apart(memory);
+        assert_eq!(pages.place(memory), Place::Slab);
+    }
+
+    #[test]
+    fn the_tables_take_a_hundredth_of_what_the_process_may_have() {
+        for limit in [1, 500_000 << 10, 2_000_000 << 10, 4_000_000 << 10] {
+            let tables = u64::from(gigabytes(Some(limit))) << 21;
+            assert!(tables <= (limit / 100).max(2 << 20), "{limit}: {tables}");
+        }
+        assert!(gigabytes(None) >= 4);
+        assert!(gigabytes(Some(u64::MAX)) <= MOST_GIGABYTES as u32);
+    }
 }

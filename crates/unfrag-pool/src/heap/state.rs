@@ -65,7 +65,9 @@ impl State {
 
     /// Has empty slabs give their pages back.
     pub fn shrink(&'static self) {
-        self.cpus.with(|cpu| self.sizes.shrink(cpu));
+        self.cpus.each_within_reach(|cpu| {
+            self.sizes.shrink(cpu);
+        });
     }
 
     fn new() -> Option<State> {
@@ -82,7 +84,7 @@ impl State {
         let flags = CacheFlags::empty();
         let sizes = Kmalloc::with_sizes(slabs, Design::Slub, flags, Sizes::Fine);
         Some(State {
-            cpus: Cpus::new(tokens, || slabs.any_cpu().ok())?,
+            cpus: Cpus::new(slabs, tokens)?,
             sizes: sizes.ok()?,
             slabs,
             pages,

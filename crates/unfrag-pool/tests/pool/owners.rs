@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use unfrag_pool::{Order, Owned, Owner, Pool};
+use unfrag_pool::{Order, Owned, Owner, Place, Pool};
 
 const MIB: usize = 1 << 20;
 
@@ -122,7 +122,7 @@ fn a_page_cache_loses_nothing() {
     assert_eq!(stats.refused, 0);
 }
 
-/// An owner that answers as it likes: it refuses, or gives another block than it was asked for, or lets go of nothing.
+/// An owner that answers as it likes: it refuses, or offers another block than it was asked for, or lets go of nothing.
 #[derive(Default)]
 pub struct Moody {
     blocks: Mutex<HashMap<u32, Owned>>,
@@ -157,20 +157,30 @@ impl Moody {
 }
 
 impl Owner for Moody {
-    fn migrate(&self, tag: u32, from: u32, mut to: Owned) -> Result<Owned, Owned> {
+    fn migrate(&self, tag: u32, mut place: Place<'_>) {
         let mut blocks = self.blocks.lock().expect("no panic");
-        let refuses = self.chance(4);
-        match blocks.get_mut(&tag) {
-            Some(block) if block.frame() == from && !refuses => {
-                to.copy_from_slice(block);
-                Ok(std::mem::replace(block, to))
-            }
-            // It takes the place all the same, for whatever it has under this tag.
-            Some(block) if self.chance(50) && to.order() == block.order() => {
-                to.copy_from_slice(block);
-                Ok(std::mem::replace(block, to))
-            }
-            _ => Err(to),
+        if self.chance(4) {
+            return;
+        }
+        if self.chance(50) {
+            // It writes to the place, and then forgets it.
+            place.bytes().fill(3);
+            std::mem::forget(place);
+            return;
+        }
+        // Now and then, it offers whatever it has under another tag.
+        let tag = if self.chance(50) { tag + 1 } else { tag };
+        let Some(block) = blocks.get_mut(&tag) else {
+            return;
+        };
+        let is_asked_for = place.is_for(block);
+        if self.chance(2) {
+            assert_eq!(place.carry(block), is_asked_for);
+        } else if is_asked_for {
+            place.bytes().copy_from_slice(block);
+            assert!(place.moved(block));
+        } else {
+            assert!(!place.moved(block));
         }
     }
 

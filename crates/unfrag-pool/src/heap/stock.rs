@@ -1,0 +1,214 @@
+//! The free frames of the heap: an engine for each gigabyte of its addresses, and the blocks that the system has back.
+//!
+//! Addresses are opened step by step, each an eighth of what is open; where the system refuses a step, smaller ones. Blocks
+//! where something else is mapped are left out.
+//!
+//! Invariant: each frame below `end` is free in an engine, handed out, or belongs to a block that was left out.
+
+use super::ground::system_memory;
+use super::window::{Refused, Window};
+use crate::memory::GIGABYTE;
+use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout};
+use unfrag::{MigrateType, Order};
+
+/// Gigabytes that a set of caches can see.
+pub(super) const MOST_GIGABYTES: usize = 256;
+
+/// Frames of a block of 2 MiB.
+pub(super) const BLOCK: u32 = BLOCK_ORDER.frames();
+
+/// Runs are of this type, slabs and records are unmovable.
+pub(super) const RUN: MigrateType = MigrateType::Movable;
+
+/// The steps in which addresses are opened: at least and at most so many frames.
+const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
+
+/// What is opened beyond so many frames is backed by huge pages.
+const HUGE_FROM: u32 = 16 * BLOCK;
+
+/// Free frames.
+pub(super) struct Stock {
+    engines: [Option<Engine<'static>>; MOST_GIGABYTES],
+    /// Gigabytes up to the last one with an engine.
+    gigabytes: usize,
+    /// The first frame that is not opened as yet; and frames that are usable of those before it.
+    end: u32,
+    usable: u32,
+    saves: bool,
+    /// The fewest whole free blocks since `since`, in seconds of the system's clock.
+    pub fewest: u32,
+    pub since: i64,
+    /// Blocks that were given back to the system: a stack.
+    released: &'static mut [u32],
+    count: usize,
+}
+
+impl Stock {
+    /// Frames for a window, none of them opened as yet.
+    ///
+    /// `saves`: the process may have few addresses.
+    pub fn new(window: &Window, saves: bool) -> Option<Stock> {
+        let blocks = (window.frames() / BLOCK) as usize;
+        let released = system_memory(blocks * size_of::<u32>())?.cast::<u32>();
+        // SAFETY: new memory of the system, that long, for as long as the process lives.
+        let released = unsafe { std::slice::from_raw_parts_mut(released.as_ptr(), blocks) };
+        Some(Stock {
+            engines: [const { None }; MOST_GIGABYTES],
+            gigabytes: 0,
+            end: 0,
+            usable: 0,
+            saves,
+            fewest: 0,
+            since: 0,
+            released,
+            count: 0,
+        })
+    }
+
+    fn engines(&self) -> impl Iterator<Item = &Engine<'static>> {
+        self.engines[..self.gigabytes].iter().flatten()
+    }
+
+    /// Blocks of 2 MiB that are free as a whole.
+    pub fn whole_blocks(&self) -> u32 {
+        self.engines().map(Engine::whole_blocks).sum()
+    }
+
+    /// Free frames that the system does not have back.
+    pub fn free_frames(&self) -> u64 {
+        self.engines().map(Engine::free_frames).sum()
+    }
+
+    /// Frames that are usable.
+    pub fn usable_frames(&self) -> u32 {
+        self.usable
+    }
+
+    /// Blocks that the system has back.
+    pub fn released_blocks(&self) -> usize {
+        self.count
+    }
+
+    /// The system has a block back, which the caller took as a run.
+    pub fn put_released(&mut self, block: u32) {
+        self.released[self.count] = block;
+        self.count += 1;
+    }
+
+    /// Takes a block of which all but `spare` frames are for use. Types mix where no more memory can be had.
+    pub fn take_with_spare(&mut self, window: &Window, order: Order, spare: u32) -> Option<u32> {
+        // Where addresses are few, none are opened of which an eighth would be for smaller requests only.
+        if self.saves && order > BLOCK_ORDER && spare > order.frames() / 8 {
+            return self.take_open(order, RUN, false);
+        }
+        self.take(window, order, RUN)
+    }
+
+    /// Takes a block. Types mix where no more memory can be had.
+    pub fn take(&mut self, window: &Window, order: Order, mt: MigrateType) -> Option<u32> {
+        loop {
+            if let Some(first) = self.take_open(order, mt, false) {
+                self.fewest = self.fewest.min(self.whole_blocks());
+                return Some(first);
+            }
+            if order <= BLOCK_ORDER && self.count > 0 {
+                self.count -= 1;
+                let block = self.released[self.count];
+                // As the type that it was taken as to be released.
+                self.give(block, BLOCK, RUN);
+            } else if !self.open(window, order) {
+                return self.take_open(order, mt, true);
+            }
+        }
+    }
+
+    /// Takes a block of what is usable.
+    pub fn take_open(&mut self, order: Order, mt: MigrateType, mixes: bool) -> Option<u32> {
+        let engines = self.engines[..self.gigabytes].iter_mut();
+        for (i, engine) in engines.enumerate() {
+            let Some(engine) = engine else { continue };
+            let mut one = [0];
+            if engine.free_frames() >= order.frames().into()
+                && engine.take(&mut one, order, mt, mixes) == 1
+            {
+                return Some(one[0] + i as u32 * GIGABYTE);
+            }
+        }
+        None
+    }
+
+    /// Gives frames back that were taken.
+    pub fn give(&mut self, first: u32, frames: u32, mt: MigrateType) {
+        if frames == 0 {
+            return;
+        }
+        let (gigabyte, start) = (first / GIGABYTE, first % GIGABYTE);
+        if let Some(engine) = &mut self.engines[gigabyte as usize] {
+            let given = engine.give_range(start, frames, mt);
+            debug_assert!(given.is_ok(), "frames that were taken: {given:?}");
+        }
+    }
+
+    /// Makes more addresses usable, enough for a block of an order unless something is in the way; false if there are no
+    /// more.
+    fn open(&mut self, window: &Window, order: Order) -> bool {
+        let mut skip = BLOCK;
+        while self.end < window.frames() {
+            // Within one gigabyte, as a block is.
+            let room = (GIGABYTE - self.end % GIGABYTE).min(window.frames() - self.end);
+            // A block begins at a multiple of its size: what lies before it is opened as well.
+            let needed = self.end.next_multiple_of(order.frames()) + order.frames() - self.end;
+            let needed = needed.next_multiple_of(BLOCK).min(room);
+            let step = self.usable / 8;
+            let wanted = step.clamp(STEP.0, STEP.1).next_multiple_of(BLOCK);
+            match self.open_some(window, wanted.clamp(needed, room), needed) {
+                Ok(()) => return true,
+                Err(Refused::NoMemory) => return false,
+                // Something else is there: it is passed by, in steps that grow with it.
+                Err(Refused::InUse) => {
+                    self.end += skip.min(room);
+                    skip = skip.saturating_mul(2);
+                }
+            }
+        }
+        false
+    }
+
+    /// Opens up to so many frames behind those that are open, and `least` at least; fewer where something is in the way.
+    fn open_some(&mut self, window: &Window, wanted: u32, least: u32) -> Result<(), Refused> {
+        let gigabyte = (self.end / GIGABYTE) as usize;
+        if self.engines[gigabyte].is_none() {
+            self.engines[gigabyte] = Some(new_engine().ok_or(Refused::NoMemory)?);
+            self.gigabytes = gigabyte + 1;
+        }
+        let huge_pages = self.end >= HUGE_FROM;
+        let mut frames = wanted;
+        loop {
+            let why = match window.open(self.end, frames, huge_pages) {
+                Ok(()) => break,
+                Err(why) => why,
+            };
+            let least = if why == Refused::InUse { BLOCK } else { least };
+            if frames <= least {
+                return Err(why);
+            }
+            frames = (frames / 2).next_multiple_of(BLOCK).max(least);
+        }
+        let engine = self.engines[gigabyte].as_mut();
+        let added = engine.map(|e| e.add(self.end % GIGABYTE, frames));
+        debug_assert_eq!(added, Some(Ok(())), "frames that were not usable before");
+        self.end += frames;
+        self.usable += frames;
+        Ok(())
+    }
+}
+
+/// An engine for a gigabyte.
+fn new_engine() -> Option<Engine<'static>> {
+    let words = EngineLayout::of(GIGABYTE).words;
+    let at = system_memory(words * 8)?.cast::<u64>();
+    // SAFETY: new memory of the system, that long, for as long as the process lives.
+    Engine::new(GIGABYTE, unsafe {
+        std::slice::from_raw_parts_mut(at.as_ptr(), words)
+    })
+}
