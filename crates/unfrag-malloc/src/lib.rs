@@ -157,7 +157,8 @@ pub extern "C" fn pvalloc(size: size_t) -> *mut c_void {
 /// As [`free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(memory: *mut c_void) -> size_t {
-    NonNull::new(memory.cast()).map_or(0, |memory| HEAP.usable_size(memory))
+    // SAFETY: as the caller says.
+    NonNull::new(memory.cast()).map_or(0, |memory| unsafe { HEAP.usable_size(memory) })
 }
 
 /// `malloc_trim(3)`. It keeps no padding.

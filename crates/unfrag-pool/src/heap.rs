@@ -129,7 +129,8 @@ impl Heap {
         align: usize,
         size: usize,
     ) -> Option<NonNull<u8>> {
-        let usable = self.usable_size(memory);
+        // SAFETY: as the caller says.
+        let usable = unsafe { self.usable_size(memory) };
         // What shrinks by less than half stays where it is.
         if size <= usable && size >= usable / 2 {
             return Some(memory);
@@ -152,12 +153,16 @@ impl Heap {
     }
 
     /// Bytes that may be used of memory that is in use.
-    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
+    ///
+    /// # Safety
+    /// The memory came from [`allocate`](Heap::allocate) or [`resize`](Heap::resize), and was not given back since.
+    pub unsafe fn usable_size(&self, memory: NonNull<u8>) -> usize {
         let Some(state) = State::get() else {
             misuse("memory of no heap", memory);
         };
         match state.pages.place(memory) {
-            Place::Slab => match state.sizes.usable_size(memory) {
+            // SAFETY: as the caller says.
+            Place::Slab => match unsafe { state.sizes.usable_size(memory) } {
                 Ok(bytes) => bytes,
                 Err(_) => misuse("size of memory that is not in use", memory),
             },

@@ -77,13 +77,18 @@ pub(crate) fn alloc<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
 pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
     // After a failure, for what was freed meanwhile.
     any_node(work, 0)
-        .or_else(|| alloc_on(work, gfp, 0))
+        .or_else(|| of_node(work, gfp, 0))
         .or_else(|| any_node(work, 0))
 }
 
 /// An object of a given node, past the array.
 pub(crate) fn alloc_on<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
-    work.count_slow_alloc();
+    work.cpu.alloc_slow.add(1);
+    of_node(work, gfp, node)
+}
+
+/// An object of a node's slabs, else of a new slab.
+fn of_node<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
     let mut from = node;
     loop {
         if let Some(object) = one_of(work, from) {

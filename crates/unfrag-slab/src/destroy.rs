@@ -14,6 +14,7 @@ use crate::slow;
 use crate::stat;
 use crate::sync::Ordering;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use lock_api::RawMutex;
 
@@ -160,13 +161,14 @@ impl<'s, R: RawMutex> KmemCache<'s, R> {
     /// # Errors
     /// If objects are still in use: how many, and the cache again.
     pub fn destroy(self) -> Result<(), DestroyError<'s, R>> {
-        let (set, record) = (self.set(), self.record);
-        match release_handle(set, record, false) {
-            Ok(()) => {
-                core::mem::forget(self);
-                Ok(())
-            }
-            Err(live) => Err(DestroyError { cache: self, live }),
+        // Were the source of pages to panic, the handle must not be given up a second time.
+        let this = ManuallyDrop::new(self);
+        match release_handle(this.set(), this.record, false) {
+            Ok(()) => Ok(()),
+            Err(live) => Err(DestroyError {
+                cache: ManuallyDrop::into_inner(this),
+                live,
+            }),
         }
     }
 

@@ -275,7 +275,8 @@ pub(crate) fn free_nodes<R: RawMutex>(set: &Set<R>, nodes: *const NodeRecord<R>)
     for node in 0..usize::from(set.nodes) {
         // SAFETY: there is one a node, and the cache is not used any more.
         let n = unsafe { at.add(node).as_ref() };
-        free_array(&set.memory, n.lists.lock().shared);
+        let shared = n.lists.lock().shared;
+        free_array(&set.memory, shared);
         free_aliens(&set.memory, set.nodes, n.aliens);
     }
     // SAFETY: allocated with that size.

@@ -66,6 +66,8 @@ pub(crate) fn alloc_without_cpu<R: RawMutex>(
     gfp: Gfp,
 ) -> Option<*mut u8> {
     let work = Work::without_cpu(set, cache);
+    // Relaxed: nothing is read because of a count.
+    cache.alloc_apart.fetch_add(1, Ordering::Relaxed);
     checked(set, cache, || match cache.design {
         Design::Slab => array::alloc_without_cpu(&work, gfp),
         Design::Slub => slub::alloc_without_cpu(&work, gfp),

@@ -38,7 +38,7 @@ pub(crate) fn refill<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> bool {
 
 /// One object of a node's slab, past the free list.
 pub(crate) fn alloc_on<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
-    work.count_slow_alloc();
+    work.cpu.alloc_slow.add(1);
     let mut own = work.cpu.own_slabs.lock();
     let near = own
         .iter(work.map())
@@ -52,7 +52,6 @@ pub(crate) fn alloc_on<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Optio
 
 /// One object of any slab, past the free lists. A new slab belongs to the first CPU.
 pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
-    work.count_slow_alloc();
     let one_of = |own: &CpuRecord<R>| {
         let mut own = own.own_slabs.lock();
         own.first().map(|id| take_one(work, &mut own, id))

@@ -127,7 +127,6 @@ fn from_node<R: RawMutex>(work: &Work<R>, node: u8) -> bool {
 
 /// One object, past the lists of CPUs: of a partial slab of a node, else of a new one.
 pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
-    work.count_slow_alloc();
     let of_any = || (0..work.set.nodes).find_map(|n| one_of(work, n));
     if let Some(object) = of_any() {
         return Some(object);

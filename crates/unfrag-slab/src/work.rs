@@ -4,7 +4,6 @@ use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::map::DirectMap;
 use crate::object::{next, set_next};
 use crate::set::Set;
-use crate::sync::Ordering;
 use core::ptr::null_mut;
 use lock_api::RawMutex;
 
@@ -34,16 +33,6 @@ impl<'a, R: RawMutex> Work<'a, R> {
         Work {
             has_cpu: false,
             ..Work::new(set, cache, cache.cpu(0))
-        }
-    }
-
-    /// Counts an allocation that the CPU's own list did not serve.
-    pub fn count_slow_alloc(&self) {
-        if self.has_cpu {
-            self.cpu.alloc_slow.add(1);
-        } else {
-            // Relaxed: nothing is read because of a count.
-            self.cache.alloc_apart.fetch_add(1, Ordering::Relaxed);
         }
     }
 
