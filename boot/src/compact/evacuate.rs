@@ -4,10 +4,13 @@
 
 use super::moves::Batch;
 use crate::frames::Locals;
+use crate::lock::IrqLock;
 use crate::mutex::Mutex;
 use crate::owners;
-use unfrag::shared::{Evacuator, Move, Moved};
+use unfrag::shared::{Evacuator, Move};
 use unfrag::{Order, Pfn};
+
+type Own<'s> = Evacuator<'s, 'static, IrqLock>;
 
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -27,56 +30,53 @@ pub fn make_block(own: &Locals, enough: u32) -> bool {
         return true;
     }
     own.flush();
-    let mut evacuator = Evacuator::new(1, 4 * MOST, MOST);
+    let mut evacuator = Evacuator::new(memory, 1, 4 * MOST, MOST);
     let mut ahead = Ahead { last: None };
-    let mut answer = Moved::Go;
-    loop {
-        match evacuator.step(memory, answer) {
-            Ok(Move::Frame(from)) => answer = ahead.answer(own, &evacuator, from),
-            Ok(_) => break,
-            Err(why) => panic!("a frame was moved that was not in use: {why}"),
+    while let Move::Frame(from) = evacuator.step() {
+        if ahead.moves(own, &evacuator, from) {
+            // SAFETY: No page is mapped to the frame any more, and its owner has the new one.
+            let moved = unsafe { evacuator.moved(from, Order(0)) };
+            moved.expect("what was moved was in use");
         }
     }
     evacuator.gained() > 0
 }
 
 impl Ahead {
-    /// What becomes of a frame: it is moved, with those that will be asked for after it, unless it has been.
-    fn answer(&mut self, own: &Locals, evacuator: &Evacuator, from: Pfn) -> Moved {
+    /// Moves a frame, with those that will be asked for after it, unless it has been. False, if it stays.
+    fn moves(&mut self, own: &Locals, evacuator: &Own<'_>, from: Pfn) -> bool {
         let is_moved = self.last.is_some_and(|last| from <= last);
         if !is_moved {
-            self.last = relocate(own, evacuator, from);
+            self.last = relocate(evacuator, from);
             if self.last.is_none() {
                 // Another CPU may keep it: it gives it back with its next free.
                 own.shared().call_home();
-                return Moved::Stays;
+                return false;
             }
         }
         if self.last == Some(from) {
             self.last = None;
         }
-        Moved::Away(Order(0))
+        true
     }
 }
 
 /// Moves the pages from a frame on, as far as somebody moves them. Returns the last one.
-fn relocate(own: &Locals, evacuator: &Evacuator, from: Pfn) -> Option<Pfn> {
-    let memory = own.shared();
+fn relocate(evacuator: &Own<'_>, from: Pfn) -> Option<Pfn> {
     let mut batch = Batch::new();
     let mut last = None;
     let mut next = Some(from);
     while let Some(from) = next
         && !batch.is_full()
         && owners::of(from).is_some()
-        && let Some(to) = evacuator.place(memory, Order(0))
+        && let Some(to) = evacuator.place(Order(0))
     {
-        if !batch.add(from, to) {
-            let back = evacuator.put_back(memory, to, Order(0));
-            back.expect("the place was taken for this");
+        if !batch.add(from, to.pfn()) {
             break;
         }
+        to.into_pfn();
         last = Some(from);
-        next = evacuator.after(memory, from);
+        next = evacuator.after(from);
     }
     batch.finish();
     last

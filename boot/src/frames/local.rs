@@ -98,7 +98,8 @@ impl Locals {
 
     /// Gives a block back.
     pub fn free(&self, pfn: Pfn, order: Order, mt: MigrateType) {
-        let freed = self.with(|l| l.free(pfn, order, mt));
+        // SAFETY: Whoever frees a frame in this kernel owns it, and has unmapped it.
+        let freed = self.with(|l| unsafe { l.free(pfn, order, mt) });
         if let Err(why) = freed {
             panic!("frame {:#x}, order {}: {why}", pfn.0, order.0);
         }

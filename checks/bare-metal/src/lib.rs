@@ -21,8 +21,13 @@ fn hot_local_alloc_atomic(local: &mut Own) -> Result<Pfn, AllocError> {
 }
 
 #[unsafe(no_mangle)]
-fn hot_local_free(local: &mut Own, pfn: Pfn, mt: MigrateType) -> Result<(), GiveError> {
-    local.free(pfn, Order(0), mt)
+unsafe fn hot_local_free(
+    local: &mut Own,
+    pfn: Pfn,
+    mt: MigrateType,
+) -> Result<(), GiveError> {
+    // SAFETY: As the caller says.
+    unsafe { local.free(pfn, Order(0), mt) }
 }
 
 #[unsafe(no_mangle)]
@@ -31,8 +36,9 @@ fn hot_local_alloc_huge(local: &mut Own) -> Result<Pfn, AllocError> {
 }
 
 #[unsafe(no_mangle)]
-fn hot_local_free_huge(local: &mut Own, pfn: Pfn) -> Result<(), GiveError> {
-    local.free(pfn, Order::HUGE, MigrateType::Movable)
+unsafe fn hot_local_free_huge(local: &mut Own, pfn: Pfn) -> Result<(), GiveError> {
+    // SAFETY: As the caller says.
+    unsafe { local.free(pfn, Order::HUGE, MigrateType::Movable) }
 }
 
 #[unsafe(no_mangle)]

@@ -74,7 +74,7 @@ pub fn report<R: RawMutex, S: Sink>(
             reported.ranges += 1;
             reported.frames += u64::from(frames);
         }
-        let done = shared.acknowledge(report, result.is_ok());
+        let done = report.acknowledge(result.is_ok());
         result.map_err(ReportError::Sink)?;
         done.map_err(ReportError::Freed)?;
     }

@@ -45,7 +45,7 @@ fn order<S: PageSize>() -> Order {
 }
 
 // SAFETY: A `Local` gives out blocks of free frames, aligned to their size, and none of their frames again until it is
-// given back; what is given back twice is refused.
+// given back, which is for its owner alone to do.
 unsafe impl<S: PageSize, R: RawMutex> FrameAllocator<S> for Frames<'_, '_, '_, R> {
     fn allocate_frame(&mut self) -> Option<PhysFrame<S>> {
         let Pfn(pfn) = self.local.alloc(order::<S>(), self.mt).ok()?;
@@ -56,7 +56,8 @@ unsafe impl<S: PageSize, R: RawMutex> FrameAllocator<S> for Frames<'_, '_, '_, R
 impl<S: PageSize, R: RawMutex> FrameDeallocator<S> for Frames<'_, '_, '_, R> {
     unsafe fn deallocate_frame(&mut self, frame: PhysFrame<S>) {
         let pfn = Pfn(frame.start_address().as_u64() >> PAGE_SHIFT);
-        let given = self.local.free(pfn, order::<S>(), self.mt);
+        // SAFETY: The caller has the frame, which was allocated here, and uses it no more.
+        let given = unsafe { self.local.free(pfn, order::<S>(), self.mt) };
         self.refused += u64::from(given.is_err());
     }
 }

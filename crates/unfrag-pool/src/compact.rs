@@ -2,13 +2,13 @@
 
 use crate::handles::HANDLES;
 use crate::inner::Inner;
-use crate::memory::Node;
+use crate::memory::{Lock, Node};
 use crate::owner::Owned;
 use crate::record::Record;
 use crate::settings::{Cost, DIRECT};
 use crate::space::FRAME_BYTES;
-use unfrag::Order;
-use unfrag::shared::{Evacuator, Move, Moved};
+use unfrag::shared::{Evacuator, Move};
+use unfrag::{Order, Pfn};
 
 impl Inner {
     /// Makes up to `wanted` whole free blocks. Returns how many it made.
@@ -28,18 +28,9 @@ impl Inner {
     fn evacuate(&self, wanted: u32, cost: Cost) -> u32 {
         let mut gained = 0;
         for node in &self.base.memory.nodes {
-            let mut e = Evacuator::new(wanted - gained, cost.copies, cost.most);
-            let mut answer = Moved::Go;
-            loop {
-                match e.step(&node.shared, answer) {
-                    Ok(Move::Frame(from)) => answer = self.relocate(node, &e, from.0 as u32),
-                    Ok(Move::Done) => break,
-                    Ok(_) => answer = Moved::Stays,
-                    Err(_) => {
-                        self.base.memory.count_refused();
-                        answer = Moved::Go;
-                    }
-                }
+            let mut e = Evacuator::new(&node.shared, wanted - gained, cost.copies, cost.most);
+            while let Move::Frame(from) = e.step() {
+                self.relocate(node, &mut e, from.0 as u32);
             }
             gained += e.gained();
             if gained >= wanted {
@@ -50,29 +41,30 @@ impl Inner {
     }
 
     /// Moves the block at a frame, if its owner can.
-    fn relocate(&self, node: &Node, e: &Evacuator, from: u32) -> Moved {
+    fn relocate(&self, node: &Node, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
         let record = self.base.records.of(from);
-        let place = record.and_then(|r| e.place(&node.shared, r.order));
-        if let (Some(record), Some(to)) = (record, place) {
-            match self.migrate(record, from, to.0 as u32) {
+        let place = record.and_then(|r| e.place(r.order));
+        if let (Some(record), Some(place)) = (record, place) {
+            match self.migrate(record, from, place.pfn().0 as u32) {
                 Outcome::Moved => {
                     let frames = record.order.frames();
                     self.events.pgmigrate_success.add(frames.into());
-                    return Moved::Away(record.order);
-                }
-                Outcome::Stays => {
-                    let back = e.put_back(&node.shared, to, record.order);
-                    if back.is_err() {
+                    place.into_pfn();
+                    // SAFETY: its owner has the new place, and gave the old one up.
+                    #[allow(unsafe_code)]
+                    let old = unsafe { e.moved(Pfn(from.into()), record.order) };
+                    if old.is_err() {
                         self.base.memory.count_refused();
                     }
+                    return;
                 }
-                Outcome::Kept => {}
+                Outcome::Stays => drop(place),
+                Outcome::Kept => drop(place.into_pfn()),
             }
         }
         self.events.pgmigrate_fail.add(1);
         // It may be one that a thread keeps: it is given back with that thread's next free.
         node.shared.call_home();
-        Moved::Stays
     }
 
     /// Has an owner move a block.

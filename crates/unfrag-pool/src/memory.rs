@@ -149,7 +149,7 @@ impl Memory {
     /// Takes a block without a `Local`.
     pub fn take_one(&self, order: Order, mt: MigrateType, home: usize) -> Option<u32> {
         let nodes = self.nodes.iter().cycle().skip(home).take(self.nodes.len());
-        let mut got = nodes.filter_map(|n| n.shared.take_one(order, mt));
+        let mut got = nodes.filter_map(|n| n.shared.take_one(order, mt).ok());
         let got = got.next()?;
         let frames = i64::from(order.frames());
         self.in_use_otherwise.fetch_add(frames, Relaxed);
@@ -159,7 +159,10 @@ impl Memory {
     /// Gives a block back without a `Local`.
     pub fn give_one(&self, frame: u32, order: Order, mt: MigrateType) {
         let node = &self.nodes[self.node_of(frame)];
-        if node.shared.give_one(Pfn(frame.into()), order, mt).is_err() {
+        // SAFETY: whoever calls it has the block, and gives it up: a handle, or what was taken by `take_one`.
+        #[allow(unsafe_code)]
+        let given = unsafe { node.shared.give_one(Pfn(frame.into()), order, mt) };
+        if given.is_err() {
             self.count_refused();
         }
         let frames = i64::from(order.frames());

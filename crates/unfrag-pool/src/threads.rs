@@ -79,7 +79,10 @@ pub(crate) fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateTy
     let given = with(memory, |own| match &mut own.locals[memory.node_of(frame)] {
         Some(local) => {
             Counts::add(&own.counts.pgfree, order);
-            if local.free(Pfn(frame.into()), order, mt).is_err() {
+            // SAFETY: whoever calls it has the block, and gives it up: the handle that owned it is being dropped.
+            #[allow(unsafe_code)]
+            let freed = unsafe { local.free(Pfn(frame.into()), order, mt) };
+            if freed.is_err() {
                 memory.count_refused();
             }
         }

@@ -7,6 +7,7 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::thread;
 use unfrag::lock_api::{GuardSend, RawMutex};
+use unfrag::maps::GiveError;
 use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 
@@ -35,6 +36,20 @@ const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 /// Few enough that the arrays of two CPUs hold a good part of them.
 const FRAMES: u32 = 1024;
+/// Frames that all but those who cannot wait leave.
+const MIN: u64 = 32;
+
+/// Frees, where frames are only numbers: what is wrong with a number is what the tests look for.
+trait Frees {
+    fn give(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError>;
+}
+
+impl Frees for Local<'_, '_, Spin> {
+    fn give(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        // SAFETY: nothing is at a frame, so nobody can use one.
+        unsafe { self.free(pfn, order, mt) }
+    }
+}
 
 fn iterations() -> usize {
     let set = std::env::var("UNFRAG_ITERATIONS").ok();
@@ -64,7 +79,7 @@ impl World {
     fn with(threads: &[fn(&World)]) {
         let config = SharedConfig {
             locals: threads.len(),
-            min: 32,
+            min: MIN,
             ..SharedConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
@@ -110,7 +125,7 @@ impl World {
 
     fn give(&self, l: &mut Local<'_, '_, Spin>, p: Pfn, order: u8, mt: MigrateType) {
         self.stamp(p, order, false);
-        l.free(p, Order(order), mt).expect("in use");
+        l.give(p, Order(order), mt).expect("in use");
     }
 }
 
@@ -170,8 +185,26 @@ fn reports(w: &World) {
         mark(true);
         thread::yield_now();
         mark(false);
-        w.memory.acknowledge(report, n % 2 == 0).expect("in use");
+        report.acknowledge(n % 2 == 0).expect("in use");
     }
+}
+
+/// Takes batches until the min watermark, where others do as well: it holds whenever somebody looks.
+fn keeps_the_mark(w: &World) {
+    let mut l = w.memory.local().expect("a local");
+    let mut held = Vec::new();
+    for order in [0, 9, 3, 1, 0] {
+        for _ in 0..40 {
+            let Ok(p) = w.take(&mut l, order, MOV) else {
+                break;
+            };
+            held.push((p, order));
+            let left = w.memory.counts().free;
+            assert!(left >= MIN, "{left} are left");
+        }
+    }
+    held.into_iter()
+        .for_each(|(p, order)| w.give(&mut l, p, order, MOV));
 }
 
 /// Ends, and begins anew, with frames in its arrays.
@@ -202,6 +235,16 @@ fn a_thread_ends_while_others_run() {
 #[test]
 fn the_reserve_is_taken_while_others_run() {
     always(|| World::with(&[takes_the_reserve, takes_all]));
+}
+
+#[test]
+fn the_min_mark_holds_for_all_who_take_at_once() {
+    always(|| World::with(&[keeps_the_mark, keeps_the_mark, keeps_the_mark]));
+}
+
+#[test]
+fn the_min_mark_holds_while_blocks_are_reported() {
+    always(|| World::with(&[keeps_the_mark, reports, keeps_the_mark]));
 }
 
 #[test]

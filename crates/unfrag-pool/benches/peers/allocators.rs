@@ -155,8 +155,9 @@ impl Own for Local<'_, '_, Lock> {
     }
     #[inline]
     fn give(&mut self, frame: u32, order: u8, mt: MigrateType) {
-        self.free(Pfn(frame.into()), Order(order), mt)
-            .expect("in use");
+        // SAFETY: whoever gives a frame has taken it, and nothing is at it.
+        let freed = unsafe { self.free(Pfn(frame.into()), Order(order), mt) };
+        freed.expect("in use");
     }
 }
 

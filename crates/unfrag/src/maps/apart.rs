@@ -49,9 +49,10 @@ impl Engine<'_> {
         best
     }
 
-    /// The first place of a block from `from` on that is in use.
+    /// The first place from `from` on that is in use, of a block that is set apart.
     pub fn next_in_use(&self, block: u32, from: u32) -> Option<u32> {
-        self.maps.get(block as usize)?.next_in_use(from)
+        self.blocks.get(block as usize).filter(|b| b.is_apart())?;
+        self.maps[block as usize].next_in_use(from)
     }
 
     /// Ends the setting apart of a block. True, if it is a whole free block now; else it is not set apart again until

@@ -44,6 +44,9 @@ const INTACT: u64 = 1 << 49;
 const APART: u64 = 1 << 50;
 /// It was set apart in vain.
 const STUCK: u64 = 1 << 51;
+/// One more than the number of its map of absent frames, where only a part of it is memory; else 0.
+const PARTIAL: u32 = 52;
+const PARTIAL_BITS: u64 = !0 << PARTIAL;
 
 impl Block {
     /// No memory.
@@ -52,6 +55,9 @@ impl Block {
         prev: NIL,
         word: NO_BIN << BIN | (MigrateType::Movable as u64) << TYPE,
     };
+
+    /// Most maps of absent frames that can be told apart.
+    pub const MOST_PARTIAL: usize = (PARTIAL_BITS >> PARTIAL) as usize;
 
     #[inline]
     fn count(&self, at: u32) -> u32 {
@@ -102,14 +108,14 @@ impl Block {
         self.word += u64::from(frames) << at(mt);
     }
 
-    /// Counts frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so many are.
+    /// Counts frames as given back, that were asked for as `mt`, or as whatever else is in use: so many are.
     #[inline]
-    pub fn give_back(&mut self, mt: usize, frames: u32) -> bool {
+    pub fn give_back(&mut self, mt: usize, frames: u32) {
         if self.used(mt) >= frames {
             self.give(mt, frames);
-            return true;
+        } else {
+            self.give_back_of_any(mt, frames);
         }
-        self.give_back_of_any(mt, frames)
     }
 
     /// Counts frames as given back, of which so many are in use.
@@ -120,23 +126,31 @@ impl Block {
     }
 
     #[cold]
-    fn give_back_of_any(&mut self, mt: usize, mut frames: u32) -> bool {
-        if self.in_use() < frames {
-            return false;
-        }
+    fn give_back_of_any(&mut self, mt: usize, mut frames: u32) {
         for i in [mt, UNMOVABLE, MOVABLE, RECLAIMABLE] {
             let of_it = self.used(i).min(frames);
             self.give(i, of_it);
             frames -= of_it;
         }
-        true
     }
 
     /// Whether a frame that is given back changes nothing but counts: the block stays in its bin, and holds others that
-    /// were asked for as `mt`. Then it is not intact, either.
+    /// were asked for as `mt`. Then it is not intact, either; and all of it is memory.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1
+        let is_memory = self.word & PARTIAL_BITS == 0;
+        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1 && is_memory
+    }
+
+    /// The number of its map of absent frames, if only a part of it is memory.
+    #[inline]
+    pub fn partial(&self) -> Option<usize> {
+        ((self.word >> PARTIAL) as usize).checked_sub(1)
+    }
+
+    pub fn set_partial(&mut self, map: Option<usize>) {
+        let bits = map.map_or(0, |map| map as u64 + 1);
+        self.word = self.word & !PARTIAL_BITS | bits << PARTIAL;
     }
 
     #[inline]

@@ -1,14 +1,16 @@
 //! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
 
+use super::absent;
 use super::bins::Bins;
 use super::block::{Block, DRIFT};
+use super::error::GiveError;
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
 use super::sizes::{
     BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, RECLAIMABLE, TYPES, UNMOVABLE, type_index,
 };
 use crate::arena::{Arena, LINE, room};
-use crate::frame::{FrameIx, MigrateType, Order};
+use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -38,12 +40,13 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// The memory for so many frames: about 0.16 bytes each.
+    /// The memory for so many frames: about 0.17 bytes each, and 0.28 for the first gigabyte.
     pub const fn of(frames: u32) -> EngineLayout {
         let (blocks, gigabytes) = tables(frames);
         let bytes = LINE
             + room::<State>(1)
             + room::<Map>(blocks)
+            + room::<Map>(absent::room_for(blocks))
             + room::<Block>(blocks)
             + room::<Gigabyte>(gigabytes);
         EngineLayout { words: bytes / 8 }
@@ -54,39 +57,6 @@ impl EngineLayout {
 const fn tables(frames: u32) -> (usize, usize) {
     let blocks = frames.div_ceil(FRAMES) as usize;
     (blocks, blocks.div_ceil(FRAMES as usize))
-}
-
-/// Why blocks were not given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GiveError {
-    /// Some of the block at this frame is free already, or no memory: it was freed twice, or never taken.
-    NotTaken(u32),
-    /// No block of this order begins at this frame.
-    NotABlock(u32),
-}
-
-impl core::fmt::Display for GiveError {
-    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
-        match self {
-            GiveError::NotTaken(i) => {
-                write!(f, "the block at frame {i:#x} is not in use as a whole")
-            }
-            GiveError::NotABlock(i) => write!(f, "no block of this order begins at frame {i:#x}"),
-        }
-    }
-}
-
-impl core::error::Error for GiveError {}
-
-impl GiveError {
-    /// The same, where the frames are numbered from `start` less on.
-    pub(crate) fn shifted(self, start: u32) -> GiveError {
-        match self {
-            GiveError::NotTaken(i) => GiveError::NotTaken(i + start),
-            GiveError::NotABlock(i) => GiveError::NotABlock(i + start),
-        }
-    }
 }
 
 /// The free frames of some memory, by maps. One caller at a time.
@@ -106,11 +76,16 @@ impl GiveError {
 /// assert!(engine.give(&batch[..1], Order(0), MigrateType::Movable).is_err(), "once");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// What its maps show to be wrong is an error: a block that is free already, that is no memory, or that is none. They do not
+/// know whose a block is. Whoever has the engine can give back what somebody else has.
 pub struct Engine<'m> {
     state: &'m mut State,
     pub(super) maps: &'m mut [Map],
     pub(super) blocks: &'m mut [Block],
     pub(super) gigas: &'m mut [Gigabyte],
+    /// Maps of absent frames, for the blocks that are partly memory.
+    pub(super) absent: &'m mut [Map],
     frames: u32,
 }
 
@@ -145,6 +120,7 @@ impl<'m> Engine<'m> {
             maps: arena.table(blocks),
             blocks: arena.table(blocks),
             gigas: arena.table(gigabytes),
+            absent: arena.table(absent::room_for(blocks)),
             frames,
         };
         engine.state.bins.clear();
@@ -201,50 +177,6 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
-    ///
-    /// # Errors
-    /// [`GiveError`], if some of it is beyond the frames of the engine, or is free; nothing has changed then.
-    pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
-        self.can_add(start, frames)?;
-        for (ix, order) in self.pieces(start, frames)? {
-            let i = ix.0 / FRAMES;
-            self.maps[i as usize].set_run(ix.0 % FRAMES, order);
-            self.blocks[i as usize].add(order.frames());
-            self.settle(i);
-            self.state.free += u64::from(order.frames());
-            self.state.present += u64::from(order.frames());
-        }
-        Ok(())
-    }
-
-    /// Whether [`add`](Self::add) would add these frames.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn can_add(&self, start: u32, frames: u32) -> Result<(), GiveError> {
-        for (ix, order) in self.pieces(start, frames)? {
-            let b = &self.blocks[(ix.0 / FRAMES) as usize];
-            let map = &self.maps[(ix.0 / FRAMES) as usize];
-            let at = ix.0 % FRAMES;
-            if b.absent() < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
-                return Err(GiveError::NotTaken(ix.0));
-            }
-        }
-        Ok(())
-    }
-
-    /// The aligned pieces of a range of the engine's frames, a block at most.
-    pub(super) fn pieces(
-        &self,
-        start: u32,
-        frames: u32,
-    ) -> Result<impl Iterator<Item = (FrameIx, Order)> + Clone + use<>, GiveError> {
-        let end = start.checked_add(frames).filter(|&end| end <= self.frames);
-        let end = end.ok_or(GiveError::NotABlock(start))?;
-        Ok(FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER))
-    }
-
     /// Takes up to `out.len()` blocks of `2^order` frames for requests of a type, and writes the first frame of each.
     /// Returns how many there were. Types other than the three that requests ask for count as unmovable. `mixes`: they may
     /// come from blocks of other types, where nothing else is left.
@@ -279,6 +211,8 @@ impl<'m> Engine<'m> {
     pub fn take_beside(&mut self, order: Order) -> Option<u32> {
         let i = match order {
             Order::ZERO => self.state.bins.fullest(self.blocks, MOVABLE),
+            // It would be a whole free block.
+            _ if order >= BLOCK_ORDER => None,
             _ => self.find_run(order, MOVABLE, usize::MAX, false),
         };
         let mut one = [0];
@@ -436,6 +370,17 @@ impl<'m> Engine<'m> {
         self.state.free = self.state.free.wrapping_add_signed(frames);
     }
 
+    /// Counts frames that are memory, and free, from now on.
+    pub(super) fn count_added(&mut self, frames: u32) {
+        self.state.free += u64::from(frames);
+        self.state.present += u64::from(frames);
+    }
+
+    /// Frames of memory that was added.
+    pub(super) fn present(&self) -> u64 {
+        self.state.present
+    }
+
     /// Some whole free blocks are not whole and free any more.
     #[inline]
     pub(super) fn take_whole_run(&mut self, first: u32, blocks: Order) {
@@ -467,16 +412,15 @@ impl<'m> Engine<'m> {
     /// Gives back `frames` frames from `start` on, which are parts of what was taken.
     ///
     /// # Errors
-    /// [`GiveError`], for the first aligned part that is not in use as a whole; all others are free then.
+    /// [`GiveError`], if there are none, or if some are beyond the frames of the engine: nothing has changed then; or for the
+    /// first aligned part that is not in use as a whole: all others are free then.
     pub fn give_range(
         &mut self,
         start: u32,
         frames: u32,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
-        let end = start
-            .checked_add(frames)
-            .ok_or(GiveError::NotABlock(start))?;
+        let end = self.end_of(start, frames)?;
         let mut result = Ok(());
         for (ix, order) in FrameIx(start).blocks_until(FrameIx(end), LARGEST_ORDER) {
             result = result.and(self.give(&[ix.0], order, mt));
@@ -517,7 +461,7 @@ impl<'m> Engine<'m> {
             self.gigabytes().add_block(i, mt != MOVABLE);
         }
         self.state.whole += given;
-        self.state.free += u64::from(given * FRAMES);
+        self.state.free += u64::from(given) * u64::from(FRAMES);
         result
     }
 
@@ -549,30 +493,36 @@ impl<'m> Engine<'m> {
 
     #[inline(never)]
     fn give_block(&mut self, frame: u32, order: Order, mt: usize) -> Result<(), GiveError> {
+        let at = Pfn(frame.into());
+        if order > LARGEST_ORDER || !FrameIx(frame).is_aligned(order) {
+            return Err(GiveError::NotABlock(at));
+        }
         let end = frame.checked_add(order.frames());
-        let aligned = order <= LARGEST_ORDER && frame & (order.frames() - 1) == 0;
-        if !aligned || end.is_none_or(|end| end > self.frames) {
-            return Err(GiveError::NotABlock(frame));
+        if end.is_none_or(|end| end > self.frames) {
+            return Err(GiveError::NoMemory(at));
         }
         let i = frame / FRAMES;
         if order < BLOCK_ORDER {
+            if self.has_absent(i, frame % FRAMES, order) {
+                return Err(GiveError::NoMemory(at));
+            }
             let b = &mut self.blocks[i as usize];
             if b.is_intact() {
                 break_up(&mut self.maps[i as usize], b);
             }
             if !self.maps[i as usize].set_run(frame % FRAMES, order) {
-                return Err(GiveError::NotTaken(frame));
+                return Err(GiveError::NotTaken(at));
             }
-            if !self.given(i, order.frames(), mt) {
-                self.maps[i as usize].clear_run(frame % FRAMES, order);
-                return Err(GiveError::NotTaken(frame));
-            }
+            self.given(i, order.frames(), mt);
             return Ok(());
         }
         let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
-        let used = |i: u32| self.blocks[i as usize].in_use() == FRAMES;
-        if !(i..last).all(used) {
-            return Err(GiveError::NotTaken(frame));
+        let own = &self.blocks[i as usize..last as usize];
+        if own.iter().any(|b| b.absent() > 0) {
+            return Err(GiveError::NoMemory(at));
+        }
+        if own.iter().any(|b| b.in_use() < FRAMES) {
+            return Err(GiveError::NotTaken(at));
         }
         for i in i..last {
             let b = &mut self.blocks[i as usize];
@@ -585,14 +535,12 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Counts frames of a block whose bits have been set. False, if not so many were in use.
+    /// Counts frames of a block whose bits have been set. All of them were in use.
     #[inline]
-    fn given(&mut self, i: u32, frames: u32, mt: usize) -> bool {
+    fn given(&mut self, i: u32, frames: u32, mt: usize) {
         let b = &mut self.blocks[i as usize];
         let was_tainted = b.is_tainted();
-        if !b.give_back(mt, frames) {
-            return false;
-        }
+        b.give_back(mt, frames);
         let (free, own) = (b.free(), b.used(b.mt()));
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
@@ -602,7 +550,6 @@ impl<'m> Engine<'m> {
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }
-        true
     }
 
     /// A block that holds nothing of its own type any more has that of what it holds.

@@ -39,6 +39,11 @@ impl Map {
         self.0[(i / WORD) as usize] >> (i % WORD) & 1 == 1
     }
 
+    /// Whether a bit is set both here and in another map.
+    pub fn meets(&self, other: &Map) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
     /// The first clear bit from `i` on.
     pub fn next_in_use(&self, i: u32) -> Option<u32> {
         (i / WORD..FRAMES / WORD).find_map(|w| {
@@ -97,6 +102,12 @@ impl Map {
     pub fn is_free_run(&self, i: u32, order: Order) -> bool {
         let (words, bits) = Map::run(i, order);
         self.0[words].iter().all(|w| w & bits == bits)
+    }
+
+    /// Whether none of an aligned run is free.
+    pub fn is_clear_run(&self, i: u32, order: Order) -> bool {
+        let (words, bits) = Map::run(i, order);
+        self.0[words].iter().all(|w| w & bits == 0)
     }
 
     /// Frees an aligned run; false, and nothing changes, if some of it is free.

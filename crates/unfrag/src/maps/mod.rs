@@ -12,20 +12,23 @@
 //!   takes them elsewhere. Whole free blocks are bits of a map in turn, 512 to a line, so blocks up to a gigabyte are found
 //!   as runs of bits.
 //! - **A free frame is known by its bit**, so that a frame that is freed twice is refused; any aligned part of a block in
-//!   use may be freed by itself; and memory may be added at any time.
+//!   use may be freed by itself; and memory may be added at any time. **So is one that is no memory**, where a block is partly
+//!   memory: it is neither given back nor added twice.
 //!
 //! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
+//! - `error`: why frames are refused. `absent`: adding memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
 //!
-//! Invariants: each frame of the memory that was added is free or in use; a block is in exactly one bin of its type if
+//! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is
 //! set apart.
 
+mod absent;
 mod apart;
 mod bins;
 mod block;
 mod engine;
+mod error;
 mod free_blocks;
 mod gigabyte;
 mod map;
@@ -35,7 +38,8 @@ mod sizes;
 mod validate;
 mod view;
 
-pub use engine::{Engine, EngineCounts, EngineLayout, GiveError};
+pub use engine::{Engine, EngineCounts, EngineLayout};
+pub use error::GiveError;
 pub use free_blocks::FreeBlocks;
 pub use report::FreeRun;
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};

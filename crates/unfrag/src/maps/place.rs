@@ -1,8 +1,9 @@
 //! Taking frames by their place, for a device, a firmware, or a caller that asks for an address; and any number of them.
 
-use super::engine::{Engine, GiveError};
+use super::engine::Engine;
+use super::error::GiveError;
 use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, type_index};
-use crate::frame::{MigrateType, Order};
+use crate::frame::{MigrateType, Order, Pfn};
 
 impl Engine<'_> {
     /// Takes `frames` frames in one piece, the first one a multiple of `2^align`, out of the smallest free block that has
@@ -21,15 +22,18 @@ impl Engine<'_> {
             return None;
         }
         let [first] = one;
-        let tail = self.give_range(first + frames, order.frames() - frames, mt);
-        debug_assert!(tail.is_ok(), "what has just been taken");
+        let rest = order.frames() - frames;
+        if rest > 0 {
+            let tail = self.give_range(first + frames, rest, mt);
+            debug_assert!(tail.is_ok(), "what has just been taken");
+        }
         Some(first)
     }
 
     /// Takes the `frames` frames from `start` on, which are all free, for a request of a type.
     ///
     /// # Errors
-    /// [`GiveError`], if some of them is not free, or beyond the frames of the engine; nothing has changed then.
+    /// [`GiveError`], if there are none, or if some of them is not free, or no memory; nothing has changed then.
     pub fn take_range(
         &mut self,
         start: u32,
@@ -43,7 +47,11 @@ impl Engine<'_> {
             let b = &self.blocks[i];
             let is_free = !b.is_intact() && self.maps[i].is_free_run(ix.0 % FRAMES, order);
             if !is_free || b.is_apart() {
-                return Err(GiveError::NotTaken(ix.0));
+                let at = Pfn(ix.0.into());
+                return Err(match self.has_absent(ix.0 / FRAMES, ix.0 % FRAMES, order) {
+                    true => GiveError::NoMemory(at),
+                    false => GiveError::InUse(at),
+                });
             }
         }
         for (ix, order) in pieces {

@@ -5,12 +5,14 @@
 //!
 //! Invariant: only whole free blocks are marked.
 
-use super::engine::{Engine, GiveError};
+use super::engine::Engine;
+use super::error::GiveError;
 use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE};
 use crate::frame::{MigrateType, Order};
 
-/// A free run that was taken to be reported. It is given back once.
+/// A free run that was taken to be reported. It is given back once, to the engine that it is of; one that is forgotten leaves
+/// its frames in use, until they are given back as any others.
 #[derive(Debug)]
 #[must_use = "its frames stay in use until it is given back"]
 pub struct FreeRun {
@@ -41,14 +43,25 @@ impl FreeRun {
 }
 
 impl Engine<'_> {
-    /// Takes a free run of `2^order` frames, at least [`BLOCK_ORDER`], of which something has not been reported. `None`, if
-    /// there is no such run, or if there is none of this order.
-    pub fn take_unreported(&mut self, order: Order) -> Option<FreeRun> {
+    /// Whether [`take_unreported`](Self::take_unreported) would find a run.
+    pub(crate) fn has_unreported(&mut self, order: Order) -> bool {
+        self.find_unreported(order).is_some()
+    }
+
+    /// A free run of which something has not been reported, and which of its blocks have been.
+    fn find_unreported(&mut self, order: Order) -> Option<(u32, Map)> {
         if !(BLOCK_ORDER..=LARGEST_ORDER).contains(&order) {
             return None;
         }
         let blocks = Order(order.0 - BLOCK_ORDER.0);
-        let (first, known) = self.gigabytes().find_unreported(blocks)?;
+        self.gigabytes().find_unreported(blocks)
+    }
+
+    /// Takes a free run of `2^order` frames, at least [`BLOCK_ORDER`], of which something has not been reported. `None`, if
+    /// there is no such run, or if there is none of this order.
+    pub fn take_unreported(&mut self, order: Order) -> Option<FreeRun> {
+        let (first, known) = self.find_unreported(order)?;
+        let blocks = Order(order.0 - BLOCK_ORDER.0);
         self.take_whole_run(first, blocks);
         self.use_whole(first, blocks, MOVABLE);
         self.count_free(-i64::from(order.frames()));

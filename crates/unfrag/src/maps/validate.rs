@@ -2,6 +2,7 @@
 
 use super::block::{BINS, Block};
 use super::engine::Engine;
+use super::map::Map;
 use super::sizes::{FRAMES, TYPES};
 
 /// Which block breaks an invariant, by the number of its first frame.
@@ -10,6 +11,8 @@ use super::sizes::{FRAMES, TYPES};
 pub enum Broken {
     /// Its counts are not those of its map.
     Count(u32),
+    /// Which of its frames are no memory is not what its counts say, or one of them is free.
+    Absent(u32),
     /// It is in the wrong bin, or in none, or in two.
     Bin(u32),
     /// The map of its gigabyte, or its counts, are wrong.
@@ -24,6 +27,7 @@ impl Engine<'_> {
     /// # Errors
     /// [`Broken`], for the first one that does not hold.
     pub fn validate(&mut self) -> Result<(), Broken> {
+        self.validate_absent()?;
         let (mut free, mut whole, mut binned) = (0, 0, 0);
         for (i, (b, map)) in (0..).zip(self.blocks.iter().zip(self.maps.iter())) {
             let at = i * FRAMES;
@@ -64,6 +68,31 @@ impl Engine<'_> {
             return Err(Broken::Total);
         }
         self.validate_gigabytes()
+    }
+
+    /// Each block that is partly memory has a map of its own, and no other map has a bit.
+    fn validate_absent(&self) -> Result<(), Broken> {
+        let (mut partial, mut present) = (0, 0);
+        for (i, b) in (0..).zip(self.blocks.iter()) {
+            let at = i * FRAMES;
+            let has_map = (1..FRAMES).contains(&b.absent());
+            let map = b.partial().and_then(|map| self.absent.get(map));
+            let is_right = match map {
+                // Two blocks with one map would both have its count, but there are as many maps with bits as blocks.
+                Some(map) => map.count() == b.absent() && !map.meets(&self.maps[i as usize]),
+                None => b.partial().is_none(),
+            };
+            if !is_right || has_map != map.is_some() {
+                return Err(Broken::Absent(at));
+            }
+            partial += usize::from(has_map);
+            present += u64::from(FRAMES - b.absent());
+        }
+        let maps = self.absent.iter().filter(|map| **map != Map::EMPTY);
+        if maps.count() != partial || present != self.present() {
+            return Err(Broken::Total);
+        }
+        Ok(())
     }
 
     fn validate_gigabytes(&mut self) -> Result<(), Broken> {

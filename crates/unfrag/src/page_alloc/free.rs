@@ -199,7 +199,8 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     /// Makes `2^(order - to)` blocks of order `to` out of a block in use (`split_page`, the split of
-    /// a huge page), so that each can be freed by itself. A page on an LRU list leaves it.
+    /// a huge page), so that each can be freed by itself; one block, if `to` is no smaller order. A page on an LRU list
+    /// leaves it.
     ///
     /// # Errors
     /// [`FreeError`]; nothing has changed then.

@@ -3,18 +3,11 @@
 use super::arrays::{Arrays, batch, room};
 use super::memory::Shared;
 use super::slot::Slot;
+use super::totals::Floor;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::request::AllocError;
 use lock_api::RawMutex;
-
-/// How few free frames a request may leave.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Floor {
-    /// The min watermark.
-    Min,
-    Zero,
-}
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
 /// When it ends, it gives back what it keeps.
@@ -86,16 +79,26 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// Gives back a block that a request of a type had, or an aligned part of one.
     ///
     /// # Errors
-    /// [`GiveError`], if it is not of this memory, or if a block is refused that is given back together with it: one
-    /// that was freed twice, now or before. The frame that it names stays out of the free frames.
+    /// [`GiveError`], if no block of this order begins there, or if it is kept already: then it was freed twice. It may also
+    /// be about a block that was freed before, and is given back together with this one: that it is free already, or no
+    /// memory. What it names stays out of the free frames.
+    ///
+    /// # Safety
+    /// The block is the caller's, and nobody uses it any more: it was taken from the same memory, as it is or as a part of a
+    /// larger one, and not given back since, here or anywhere else. What this `Local` keeps is handed out again before any
+    /// map has seen it: so of two that free one block, each through its own `Local`, both may hand it out.
     #[inline]
-    pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
+    #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
+    pub unsafe fn free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
         let t = type_index(mt);
-        let n = self
-            .shared
-            .number(pfn)
-            .ok_or(GiveError::NotABlock(u32::MAX))?;
-        debug_assert!(!self.keeps(n, order), "the block at {pfn:?} is freed twice");
+        let Some(n) = self.shared.block(pfn, order) else {
+            return Err(self.shared.no_block(pfn));
+        };
         // Called home, no array takes anything.
         let limit = self.slot.limit();
         let is_kept = match order {
@@ -109,37 +112,20 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.free_slow(n, order, t)
     }
 
-    /// Whether a block is among those that are kept.
-    fn keeps(&mut self, n: u32, order: Order) -> bool {
-        (0..TYPES).any(|t| {
-            let kept = self.arrays.of(order, t);
-            kept.is_some_and(|a| a.of[..*a.len].contains(&n))
-        })
-    }
-
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
-        if order > crate::maps::LARGEST_ORDER {
-            return Err(AllocError::OrderTooLarge);
-        }
         if let Some(kept) = self.arrays.of(order, t)
             && *kept.len > 0
         {
             *kept.len -= 1;
             return Ok(self.shared.frame(kept.of[*kept.len]));
         }
-        match self.refill(order, t) {
-            Err(AllocError::Short) if floor == Floor::Zero => {
-                let one = self
-                    .shared
-                    .take_below_min(order, MigrateType::ALL[t], self.home);
-                one.ok_or(AllocError::Short)
-            }
+        match self.take(order, t, floor) {
             Err(AllocError::Short | AllocError::Fragmented) => {
                 // What it keeps of other types and orders may be what is missing.
                 self.flush_quietly();
-                let got = self.refill(order, t);
+                let got = self.take(order, t, floor);
                 if got.is_err() {
                     self.shared.call_home();
                     self.slot.set_limit(self.limit);
@@ -150,23 +136,30 @@ impl<R: RawMutex> Local<'_, '_, R> {
         }
     }
 
+    /// Takes a batch, and one block of it; or the one alone, if there is no room for more above the min watermark.
+    fn take(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
+        match self.refill(order, t) {
+            Err(AllocError::Short) if floor == Floor::Zero => {
+                let mut one = [0];
+                let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
+                self.shared.take(&mut one, order, mt, from)?;
+                Ok(self.shared.frame(one[0]))
+            }
+            got => got,
+        }
+    }
+
     /// Takes a batch, and one block of it.
     fn refill(&mut self, order: Order, t: usize) -> Result<Pfn, AllocError> {
         let mut single = [0];
-        let (shared, home) = (self.shared, self.home);
+        let (shared, from) = (self.shared, (self.home, Floor::Min));
         let mut kept = self.arrays.of(order, t);
         let batch = kept.as_mut().map_or(&mut single[..], |a| {
             let n = batch(order, self.limit);
             &mut a.of[..n]
         });
-        let allowed = shared.allowed(batch.len(), order);
-        if allowed == 0 {
-            return Err(AllocError::Short);
-        }
-        let got = shared.take(&mut batch[..allowed], order, MigrateType::ALL[t], home);
-        let Some(last) = got.checked_sub(1) else {
-            return Err(AllocError::Fragmented);
-        };
+        let got = shared.take(batch, order, MigrateType::ALL[t], from)?;
+        let last = got - 1;
         // The lowest is handed out first.
         batch[..got].reverse();
         let n = batch[last];

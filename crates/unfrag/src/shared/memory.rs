@@ -1,100 +1,18 @@
 //! [`Shared`]: memory in shards, each under its own lock.
 
 use super::arrays::SINGLES;
+use super::config::{GIGABYTE, MAX_SHARDS, SLOT_WORDS, SharedConfig, SharedLayout};
 use super::slot::Slot;
+use super::totals::{Floor, Totals};
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{
-    BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, GiveError,
+    BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
     LARGEST_ORDER,
 };
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::request::AllocError;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 use zerocopy::FromBytes;
-
-/// Most shards.
-pub const MAX_SHARDS: usize = 16;
-
-/// Frames of a gigabyte, at which shards and the memory begin.
-const GIGABYTE: u32 = LARGEST_ORDER.frames();
-
-/// What a [`Shared`] is made for.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedConfig {
-    /// The first frame, a multiple of 2^18: the frame table begins there, whether there is memory or not.
-    pub base: Pfn,
-    /// Frames that there may ever be.
-    pub frames: u32,
-    /// Shards of at least a gigabyte; 1 to [`MAX_SHARDS`]. One for each two CPUs is enough.
-    pub shards: usize,
-    /// CPUs or threads that have a [`Local`](super::Local) at the same time.
-    pub locals: usize,
-    /// A request fails that would leave fewer free frames than these, what [`Local`](super::Local)s keep not counted; but
-    /// for [`alloc_atomic`](super::Local::alloc_atomic).
-    pub min: u64,
-    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Shared::take_short`].
-    pub low: u64,
-    /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
-    /// [`SINGLES`].
-    pub keeps: u32,
-}
-
-impl SharedConfig {
-    /// One shard and one local, without watermarks. A local keeps the less, the less memory there is.
-    pub const fn new(base: Pfn, frames: u32) -> SharedConfig {
-        let part = frames / 512;
-        let keeps = if part < 8 {
-            8
-        } else if part > SINGLES as u32 {
-            SINGLES as u32
-        } else {
-            part
-        };
-        SharedConfig {
-            keeps,
-            base,
-            frames,
-            shards: 1,
-            locals: 1,
-            min: 0,
-            low: 0,
-        }
-    }
-
-    /// Frames of each shard but the last.
-    const fn shard_frames(&self) -> u32 {
-        let shards = if self.shards == 0 { 1 } else { self.shards } as u32;
-        let each = self.frames.div_ceil(shards).div_ceil(GIGABYTE);
-        // Less than 2^32 frames in all: the last gigabyte may be cut short.
-        each.saturating_mul(GIGABYTE)
-    }
-
-    /// Where each shard begins, and how many frames it has.
-    fn parts(self) -> impl Iterator<Item = (u32, u32)> {
-        let each = self.shard_frames().max(1);
-        let starts = (0..self.frames).step_by(each as usize);
-        starts.map(move |start| (start, (self.frames - start).min(each)))
-    }
-}
-
-/// Memory for a [`Shared`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SharedLayout {
-    /// 64-bit words, of any alignment and content.
-    pub words: usize,
-}
-
-const SLOT_WORDS: usize = size_of::<Slot>() / 8;
-
-impl SharedLayout {
-    /// The memory for a configuration: about 0.16 bytes a frame, and 128 bytes a `Local`.
-    pub fn of(config: &SharedConfig) -> SharedLayout {
-        let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
-        SharedLayout {
-            words: (config.locals + 1) * SLOT_WORDS + engines.sum::<usize>(),
-        }
-    }
-}
 
 /// A shard, alone on its cache lines.
 #[repr(align(128))]
@@ -136,13 +54,6 @@ impl Apart {
     }
 }
 
-/// Counts that all CPUs write, alone on their cache line.
-#[repr(align(128))]
-struct Totals {
-    /// Free frames of all shards.
-    free: AtomicI64,
-}
-
 /// Memory that many CPUs allocate from. Each has a [`Local`](super::Local).
 ///
 /// ```
@@ -159,7 +70,9 @@ struct Totals {
 ///         threads.spawn(|| {
 ///             let mut local = shared.local().expect("two of them");
 ///             let frame = local.alloc(Order(0), MigrateType::Movable).expect("memory");
-///             local.free(frame, Order(0), MigrateType::Movable).expect("in use");
+///             // SAFETY: the frame is this thread's, which uses it no more.
+///             let freed = unsafe { local.free(frame, Order(0), MigrateType::Movable) };
+///             freed.expect("in use");
 ///         });
 ///     }
 /// });
@@ -174,21 +87,20 @@ pub struct Shared<'m, R> {
     totals: Totals,
     base: Pfn,
     frames: u32,
-    min: i64,
-    low: i64,
     keeps: u32,
-    short: AtomicBool,
     refused: AtomicU64,
 }
 
 impl<'m, R: RawMutex> Shared<'m, R> {
     /// A memory without frames as yet: [`add`](Self::add) adds them. `None`, if `words` has fewer than
-    /// [`SharedLayout::of`] says, if there are more shards than [`MAX_SHARDS`], or if the base is no multiple of 2^18.
+    /// [`SharedLayout::of`] says, if there are no shards or more than [`MAX_SHARDS`], no frames, if the base is no multiple of
+    /// 2^18, or if frames would have numbers beyond 2^64.
     pub fn new(config: SharedConfig, words: &'m mut [u64]) -> Option<Shared<'m, R>> {
         let fits = (1..=MAX_SHARDS).contains(&config.shards) && config.frames > 0;
         let aligned = config.base.0.is_multiple_of(GIGABYTE.into());
+        let ends = config.base.0.checked_add(config.frames.into()).is_some();
         let words = words.get_mut(..SharedLayout::of(&config).words)?;
-        if !fits || !aligned {
+        if !fits || !aligned || !ends {
             return None;
         }
         // Slots are whole cache lines.
@@ -223,15 +135,10 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             count,
             shard_frames: config.shard_frames(),
             slots,
-            totals: Totals {
-                free: AtomicI64::new(0),
-            },
+            totals: Totals::new(&config),
             base: config.base,
             frames: config.frames,
-            min: config.min as i64,
-            low: config.low.max(config.min) as i64,
             keeps: config.keeps.clamp(1, SINGLES as u32),
-            short: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         })
     }
@@ -239,36 +146,42 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
     ///
     /// # Errors
-    /// [`GiveError`], if some of it is out of range, or free; what lies before it has been added.
+    /// [`GiveError`], if there are none, if some of them are out of range, or were added before, or if too many blocks would
+    /// be partly memory. Nothing has changed then, unless somebody else has added some of them meanwhile.
     pub fn add(&self, start: Pfn, frames: u32) -> Result<(), GiveError> {
-        let bad = GiveError::NotABlock(0);
-        let first = self.number(start).ok_or(bad)?;
-        let end = first.checked_add(frames).ok_or(bad)?;
-        if end > self.frames {
-            return Err(GiveError::NotABlock(self.frames));
+        let first = self.number(start).ok_or(GiveError::NoMemory(start))?;
+        let end = first.checked_add(frames).filter(|&end| end <= self.frames);
+        let end = end.ok_or(GiveError::NoMemory(self.end()))?;
+        if frames == 0 {
+            return Err(GiveError::NoFrames(start));
         }
-        for shard in &self.shards[..self.count] {
+        let parts = self.shards[..self.count].iter().filter_map(|shard| {
             let from = first.max(shard.start);
             let to = end.min(shard.start + shard.frames);
-            if from < to
-                && let Some(engine) = &shard.engine
-            {
-                engine.lock().add(from - shard.start, to - from)?;
-                self.totals.free.fetch_add((to - from).into(), Relaxed);
-            }
+            let own = shard.engine.as_ref().filter(|_| from < to)?;
+            Some((own, shard.start, from - shard.start, to.wrapping_sub(from)))
+        });
+        for (engine, shard, from, frames) in parts.clone() {
+            let fits = engine.lock().can_add(from, frames);
+            fits.map_err(|why| why.shifted(self.frame(shard)))?;
+        }
+        for (engine, shard, from, frames) in parts {
+            let added = engine.lock().add(from, frames);
+            added.map_err(|why| why.shifted(self.frame(shard)))?;
+            self.totals.add_frames(frames.into());
         }
         Ok(())
+    }
+
+    /// The frame behind the last one that there may be.
+    fn end(&self) -> Pfn {
+        Pfn(self.base.0 + u64::from(self.frames))
     }
 
     /// A slot that nobody has, and its number.
     pub(super) fn claim_slot(&self, limit: u32) -> Option<(usize, &Slot)> {
         let mut slots = self.slots.iter().enumerate();
         slots.find(|(_, slot)| slot.claim(limit))
-    }
-
-    /// How many shards there are.
-    pub(super) fn shards(&self) -> usize {
-        self.count
     }
 
     /// The first frame of a shard.
@@ -311,30 +224,84 @@ impl<'m, R: RawMutex> Shared<'m, R> {
 
     /// Takes a block beside others that can be moved, from any shard, `first` before the others.
     pub(super) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
+        if order >= BLOCK_ORDER || self.totals.reserve(1, order, Floor::Min) == 0 {
+            return None;
+        }
         let shards = (0..self.count).map(|i| (first + i) % self.count);
         let mut got = shards.filter_map(|s| {
             let n = self.with(s, |e| e.take_beside(order)).flatten()?;
             Some(n + self.shards[s].start)
         });
-        let n = got.next()?;
-        let frames = i64::from(order.frames());
-        self.totals.free.fetch_sub(frames, Relaxed);
-        Some(self.frame(n))
+        let n = got.next();
+        if n.is_none() {
+            self.totals.add(1, order);
+        }
+        n.map(|n| self.frame(n))
+    }
+
+    /// Takes a free run of which something has not been reported, and its shard.
+    pub(super) fn take_unreported(&self, order: Order) -> Option<(usize, FreeRun)> {
+        (0..self.count).find_map(|shard| {
+            let run = self.with(shard, |e| {
+                // What would be reserved in vain would be missing meanwhile.
+                let is_there = e.has_unreported(order);
+                let may = is_there && self.totals.reserve(1, order, Floor::Min) == 1;
+                may.then(|| e.take_unreported(order)).flatten()
+            });
+            Some((shard, run.flatten()?))
+        })
     }
 
     /// Takes one block without a `Local`, down to the min watermark.
-    pub fn take_one(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
-        let allowed = order <= LARGEST_ORDER && self.allowed(1, order) == 1;
-        allowed.then(|| self.take_below_min(order, mt, 0)).flatten()
+    ///
+    /// # Errors
+    /// As [`Local::alloc`](super::Local::alloc).
+    pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
+        let mut one = [0];
+        let got = self.take(&mut one, order, mt, (0, Floor::Min));
+        if got.is_err() {
+            self.call_home();
+        }
+        got.map(|_| self.frame(one[0]))
     }
 
     /// Gives one block back without a `Local`.
     ///
     /// # Errors
-    /// [`GiveError`], if it is not in use as a whole, or of another memory.
-    pub fn give_one(&self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
-        let n = self.number(pfn).ok_or(GiveError::NotABlock(u32::MAX))?;
+    /// [`GiveError`], if no such block begins there, or if it is not in use as a whole: it stays as it is.
+    ///
+    /// # Safety
+    /// The block is the caller's, and nobody uses it any more: it was taken from this memory, as it is or as a part of a
+    /// larger one, and not given back since. What is free already is refused, but the maps do not know whose a frame is: one
+    /// that somebody else has would be handed out once more.
+    #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
+    pub unsafe fn give_one(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        self.give_back(pfn, order, mt)
+    }
+
+    /// The same for a block that is known to be the caller's.
+    pub(super) fn give_back(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let n = self.block(pfn, order).ok_or(self.no_block(pfn))?;
         self.give(&mut [n], order, mt)
+    }
+
+    /// Why no block that could be given back begins at a frame.
+    #[cold]
+    pub(super) fn no_block(&self, pfn: Pfn) -> GiveError {
+        match self.number(pfn) {
+            Some(_) => GiveError::NotABlock(pfn),
+            None => GiveError::NoMemory(pfn),
+        }
     }
 
     /// Single frames that an array of a `Local` keeps.
@@ -350,7 +317,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// Free frames, those that `Local`s keep among them, as of their last batches.
     pub fn free_frames(&self) -> u64 {
         let kept: u64 = self.slots.iter().map(|s| u64::from(s.held())).sum();
-        self.totals.free.load(Relaxed).max(0) as u64 + kept
+        self.totals.free() + kept
     }
 
     /// What the maps of all shards say. Frames that `Local`s keep are in use for them.
@@ -405,16 +372,17 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// What [`take_short`](Self::take_short) would say; it may be asked often.
     #[inline]
     pub fn is_short(&self) -> bool {
-        self.short.load(Relaxed)
+        self.totals.is_short()
     }
 
     /// Whether memory fell below the low watermark since the last call: then somebody should reclaim.
     pub fn take_short(&self) -> bool {
-        self.short.swap(false, Relaxed)
+        self.totals.take_short()
     }
 
     /// Blocks that were refused when a `Local` gave its frames back at its end: they had been freed twice.
     pub fn refused(&self) -> u64 {
+        // A count that stands for itself.
         self.refused.load(Relaxed)
     }
 
@@ -432,6 +400,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     pub(super) fn count_refused(&self) {
+        // A count that stands for itself.
         self.refused.fetch_add(1, Relaxed);
     }
 
@@ -442,39 +411,51 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         (n < u64::from(self.frames)).then_some(n as u32)
     }
 
+    /// The number of the first frame of a block, if there is room for one of this order there: it is aligned, and ends with
+    /// the memory at the latest.
+    #[inline]
+    pub(super) fn block(&self, pfn: Pfn, order: Order) -> Option<u32> {
+        // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
+        let blocks = pfn.0.wrapping_sub(self.base.0).rotate_right(order.0.into());
+        let is_block = order <= LARGEST_ORDER && blocks < u64::from(self.frames >> order.0);
+        is_block.then(|| (blocks << order.0) as u32)
+    }
+
     /// The frame with a number.
     #[inline]
     pub(super) fn frame(&self, number: u32) -> Pfn {
         Pfn(self.base.0 + u64::from(number))
     }
 
-    /// How many blocks a batch of `wanted` may take, so that the min watermark holds.
-    pub(super) fn allowed(&self, wanted: usize, order: Order) -> usize {
-        let free = self.totals.free.load(Relaxed);
-        let after = free - ((wanted as i64) << order.0);
-        if after >= self.low {
-            return wanted;
-        }
-        self.short.store(true, Relaxed);
-        let room = (free - self.min).max(0) >> order.0;
-        wanted.min(room as usize)
-    }
-
-    /// Takes one block, whatever the min watermark says.
-    pub(super) fn take_below_min(&self, order: Order, mt: MigrateType, home: usize) -> Option<Pfn> {
-        let mut one = [0];
-        (self.take(&mut one, order, mt, home) == 1).then(|| self.frame(one[0]))
-    }
-
-    /// Takes blocks from the first shard that has some, beginning at `home`. Types mix only if each shard would have to
-    /// mix them. What cannot be moved is taken from the same shard by all.
+    /// Takes up to `out.len()` blocks, as many as leave the floor. Returns how many, at least one.
+    ///
+    /// # Errors
+    /// As [`Local::alloc`](super::Local::alloc).
     pub(super) fn take(
         &self,
         out: &mut [u32],
         order: Order,
         mt: MigrateType,
-        home: usize,
-    ) -> usize {
+        (home, floor): (usize, Floor),
+    ) -> Result<usize, AllocError> {
+        if order > LARGEST_ORDER {
+            return Err(AllocError::OrderTooLarge);
+        }
+        let granted = self.totals.reserve(out.len(), order, floor);
+        if granted == 0 {
+            return Err(AllocError::Short);
+        }
+        let got = self.take_reserved(&mut out[..granted], order, mt, home);
+        self.totals.add(granted - got, order);
+        if got == 0 {
+            return Err(AllocError::Fragmented);
+        }
+        Ok(got)
+    }
+
+    /// Takes blocks from the first shard that has some, beginning at `home`. Types mix only if each shard would have to
+    /// mix them. What cannot be moved is taken from the same shard by all.
+    fn take_reserved(&self, out: &mut [u32], order: Order, mt: MigrateType, home: usize) -> usize {
         for mixes in [false, true] {
             for i in 0..self.count {
                 // Down from the last shard, for what cannot be moved; up from home, for what can.
@@ -490,7 +471,6 @@ impl<'m, R: RawMutex> Shared<'m, R> {
                 let got = engine.lock().take(out, order, mt, mixes);
                 if got > 0 {
                     out[..got].iter_mut().for_each(|n| *n += shard.start);
-                    self.totals.free.fetch_sub((got as i64) << order.0, Relaxed);
                     return got;
                 }
             }
@@ -519,12 +499,11 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n.max(1));
             rest = others;
             if n == 0 {
-                result = result.and(Err(GiveError::NotABlock(first)));
+                result = result.and(Err(GiveError::NoMemory(self.frame(first))));
                 continue;
             }
             of_shard.iter_mut().for_each(|n| *n -= shard.start);
-            let given = self.give_to(shard, of_shard, order, mt);
-            result = result.and(given.map_err(|why| why.shifted(shard.start)));
+            result = result.and(self.give_to(shard, of_shard, order, mt));
         }
         result
     }
@@ -539,12 +518,13 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         let Some(engine) = &shard.engine else {
-            return Err(GiveError::NotABlock(shard.start));
+            return Err(GiveError::NoMemory(self.frame(shard.start)));
         };
-        self.counted(engine, |e| e.give(blocks, order, mt))
+        let given = self.counted(engine, |e| e.give(blocks, order, mt));
+        given.map_err(|why| why.shifted(self.frame(shard.start)))
     }
 
-    /// Calls `f` with an engine, locked, and counts the frames that it takes or gives.
+    /// Calls `f` with an engine, locked, and counts the frames that it gives back.
     #[inline]
     fn counted<T>(&self, engine: &Mutex<R, Engine<'m>>, f: impl FnOnce(&mut Engine<'m>) -> T) -> T {
         let (done, freed) = {
@@ -553,17 +533,21 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             let done = f(&mut engine);
             (done, engine.free_frames().wrapping_sub(before))
         };
-        self.totals.free.fetch_add(freed as i64, Relaxed);
+        self.totals.add_frames(freed);
         done
     }
 
-    /// The same with the engine of a shard.
-    pub(super) fn with_counted<T>(
+    /// Gives a run back that was taken to be reported.
+    pub(super) fn give_reported(
         &self,
         shard: usize,
-        f: impl FnOnce(&mut Engine<'m>) -> T,
-    ) -> Option<T> {
-        let engine = self.shards.get(shard)?.engine.as_ref()?;
-        Some(self.counted(engine, f))
+        run: FreeRun,
+        done: bool,
+    ) -> Result<(), GiveError> {
+        let Some(engine) = self.shards.get(shard).and_then(|s| s.engine.as_ref()) else {
+            return Ok(());
+        };
+        let given = self.counted(engine, |e| e.give_reported(run, done));
+        given.map_err(|why| why.shifted(self.start_of(shard)))
     }
 }

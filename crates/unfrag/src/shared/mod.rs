@@ -8,21 +8,29 @@
 //!
 //! When memory is short, each `Local` is called home through the limit in its slot, which a free compares with anyway.
 //!
-//! - `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
-//! - `evacuate`: [`Evacuator`], which makes whole free blocks. `report`: [`Report`], free page reporting.
+//! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
+//! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
+//!
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
+//! - `evacuate`: [`Evacuator`], which makes whole free blocks. `place`: [`Place`], where what moves goes. `report`: [`Report`], free page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
 //! no two locks are held at once.
 
 mod arrays;
+mod config;
 mod evacuate;
 mod local;
 mod memory;
+mod place;
 mod report;
 mod slot;
+mod totals;
 
 pub use arrays::SINGLES;
-pub use evacuate::{Evacuator, Move, Moved};
+pub use config::{MAX_SHARDS, SharedConfig, SharedLayout};
+pub use evacuate::{Evacuator, Move};
 pub use local::Local;
-pub use memory::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};
+pub use memory::Shared;
+pub use place::Place;
 pub use report::Report;

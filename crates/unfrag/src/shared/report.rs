@@ -1,4 +1,6 @@
 //! [`Report`]: a free range for a host to take back.
+//!
+//! Invariant: what is being reported is free again at the latest when its [`Report`] is dropped.
 
 use super::memory::Shared;
 use crate::frame::{Order, Pfn};
@@ -6,44 +8,63 @@ use crate::maps::{FreeRun, GiveError};
 use lock_api::RawMutex;
 
 /// A free run of frames that is being reported: nobody gets a frame of it until it is
-/// [acknowledged](Shared::acknowledge). It is acknowledged once, since that takes it away.
-#[derive(Debug)]
-#[must_use = "its frames stay in use until it is acknowledged"]
-pub struct Report {
+/// [acknowledged](Self::acknowledge). One that is dropped instead is free again, and reported again later.
+#[must_use = "it is free again, and was not reported, when it is dropped"]
+pub struct Report<'s, 'm, R: RawMutex> {
+    shared: &'s Shared<'m, R>,
     shard: usize,
-    base: Pfn,
-    run: FreeRun,
+    /// Until it is given back.
+    run: Option<FreeRun>,
 }
 
-impl Report {
+impl<R: RawMutex> Report<'_, '_, R> {
     /// The first frame and the number of frames of each stretch that the host does not know to be free.
     pub fn stretches(&self) -> impl Iterator<Item = (Pfn, u32)> + '_ {
-        let all = self.run.stretches();
-        all.map(|(start, frames)| (Pfn(self.base.0 + u64::from(start)), frames))
-    }
-}
-
-impl<R: RawMutex> Shared<'_, R> {
-    /// Takes a free run of `2^order` frames, of which the host does not know some to be free; from order 9 on. `None`, if
-    /// there is none.
-    pub fn report(&self, order: Order) -> Option<Report> {
-        (0..self.shards()).find_map(|shard| {
-            let run = self.with_counted(shard, |e| e.take_unreported(order))??;
-            Some(Report {
-                shard,
-                base: self.start_of(shard),
-                run,
-            })
-        })
+        let base = self.shared.start_of(self.shard);
+        let all = self.run.iter().flat_map(FreeRun::stretches);
+        all.map(move |(start, frames)| (Pfn(base.0 + u64::from(start)), frames))
     }
 
-    /// The host has taken a run back, or refused to: it is free again. It is not reported again until it has been in use, if
+    /// The host has taken it back, or refused to: it is free again. It is not reported again until it has been in use, if
     /// `done`.
     ///
     /// # Errors
     /// [`GiveError`], if somebody freed it meanwhile.
-    pub fn acknowledge(&self, report: Report, done: bool) -> Result<(), GiveError> {
-        let given = self.with_counted(report.shard, |e| e.give_reported(report.run, done));
-        given.unwrap_or(Err(GiveError::NotABlock(0)))
+    pub fn acknowledge(mut self, done: bool) -> Result<(), GiveError> {
+        self.give_back(done)
+    }
+
+    fn give_back(&mut self, done: bool) -> Result<(), GiveError> {
+        match self.run.take() {
+            Some(run) => self.shared.give_reported(self.shard, run, done),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<R: RawMutex> Drop for Report<'_, '_, R> {
+    fn drop(&mut self) {
+        if self.give_back(false).is_err() {
+            self.shared.count_refused();
+        }
+    }
+}
+
+impl<R: RawMutex> core::fmt::Debug for Report<'_, '_, R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        f.debug_list().entries(self.stretches()).finish()
+    }
+}
+
+impl<'m, R: RawMutex> Shared<'m, R> {
+    /// Takes a free run of `2^order` frames, of which the host does not know some to be free; from order 9 on. `None`, if
+    /// there is none, or if it would leave fewer frames than the min watermark meanwhile.
+    pub fn report(&self, order: Order) -> Option<Report<'_, 'm, R>> {
+        let (shard, run) = self.take_unreported(order)?;
+        Some(Report {
+            shared: self,
+            shard,
+            run: Some(run),
+        })
     }
 }

@@ -1,0 +1,104 @@
+//! Watermarks under contention: they hold however many CPUs take at a time.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use unfrag::lock_api::{GuardNoSend, RawMutex};
+use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+use unfrag::{MigrateType, Order, Pfn};
+
+const MOV: MigrateType = MigrateType::Movable;
+
+/// A lock that is always contended: whoever wants it waits, so that all others come as far as he has.
+struct Slow(spin::Mutex<()>);
+
+// SAFETY: it is the inner one.
+unsafe impl RawMutex for Slow {
+    #[expect(clippy::declare_interior_mutable_const, reason = "`lock_api` wants it")]
+    const INIT: Slow = Slow(<spin::Mutex<()> as RawMutex>::INIT);
+    type GuardMarker = GuardNoSend;
+    fn lock(&self) {
+        for _ in 0..6 {
+            std::thread::yield_now();
+        }
+        RawMutex::lock(&self.0);
+    }
+    fn try_lock(&self) -> bool {
+        RawMutex::try_lock(&self.0)
+    }
+    unsafe fn unlock(&self) {
+        // SAFETY: as the caller says.
+        unsafe { RawMutex::unlock(&self.0) };
+    }
+}
+
+fn memory(cpus: usize, blocks: u32, min: u64) -> Shared<'static, Slow> {
+    let config = SharedConfig {
+        locals: cpus,
+        min,
+        low: min,
+        keeps: 128,
+        ..SharedConfig::new(Pfn(0), blocks * 512)
+    };
+    let words = Vec::leak(vec![0; SharedLayout::of(&config).words]);
+    let shared = Shared::new(config, words).expect("a memory");
+    shared.add(Pfn(0), blocks * 512).expect("new");
+    shared
+}
+
+/// All at once, for what only one of them can have. Returns how many frames they got.
+fn all_at_once(memory: &Shared<'static, Slow>, cpus: usize, order: u8, atomic: bool) -> u64 {
+    let (barrier, got) = (Barrier::new(cpus), AtomicU64::new(0));
+    std::thread::scope(|threads| {
+        for _ in 0..cpus {
+            threads.spawn(|| {
+                let mut local = memory.local().expect("one for each");
+                barrier.wait();
+                for _ in 0..40 {
+                    let p = if atomic {
+                        local.alloc_atomic(Order(order), MOV)
+                    } else {
+                        local.alloc(Order(order), MOV)
+                    };
+                    got.fetch_add(u64::from(p.is_ok()) << order, SeqCst);
+                }
+                // Nothing that it keeps goes back before all have seen what is left.
+                barrier.wait();
+                barrier.wait();
+            });
+        }
+    });
+    got.load(SeqCst)
+}
+
+#[test]
+fn no_number_of_cpus_gets_below_the_min_mark() {
+    let cpus = if cfg!(miri) { 2 } else { 8 };
+    for order in [0, 3, 9] {
+        let (blocks, min) = (29, 10_000);
+        let memory = memory(cpus, blocks, min);
+        let got = all_at_once(&memory, cpus, order, false);
+        let left = memory.counts().free;
+        assert_eq!(left, u64::from(blocks) * 512 - got, "nothing is lost");
+        assert!(left >= min, "order {order}: {left} are left of {min}");
+        assert_eq!(memory.free_frames(), left, "the totals are exact");
+        assert_eq!(memory.take_short(), got < 40 * (cpus as u64) << order);
+        memory.validate().expect("a sound state");
+    }
+}
+
+#[test]
+fn who_cannot_wait_gets_all_and_no_more() {
+    let cpus = if cfg!(miri) { 2 } else { 8 };
+    for order in [0, 9] {
+        let memory = memory(cpus, 8, 1000);
+        let (mut got, mut left) = (0, 8 * 512);
+        while left > 0 {
+            left = all_at_once(&memory, cpus, order, true);
+            got += left;
+            assert_eq!(memory.free_frames(), 8 * 512 - got, "the totals are exact");
+            assert_eq!(memory.counts().free, 8 * 512 - got);
+        }
+        assert_eq!(got, 8 * 512, "order {order}");
+        memory.validate().expect("a sound state");
+    }
+}

@@ -1,0 +1,321 @@
+//! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
+//! frame has two owners.
+
+use super::shared::{Lock, free, give_one, shared};
+use super::{Chance, setting};
+use std::collections::BTreeMap;
+use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
+use unfrag::maps::{Engine, EngineLayout};
+use unfrag::shared::{Evacuator, Local, Move, Shared, SharedConfig};
+use unfrag::{MigrateType, Order, Pfn};
+
+const TYPES: [MigrateType; 3] = [
+    MigrateType::Unmovable,
+    MigrateType::Movable,
+    MigrateType::Reclaimable,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Absent,
+    Free,
+    Used,
+}
+
+/// What each frame is.
+struct Model(Vec<Frame>);
+
+impl Model {
+    fn count(&self, what: Frame) -> u64 {
+        self.0.iter().filter(|&&f| f == what).count() as u64
+    }
+
+    fn set(&mut self, at: u32, n: u32, from: Frame, to: Frame) {
+        for f in &mut self.0[at as usize..(at + n) as usize] {
+            assert_eq!(std::mem::replace(f, to), from, "frame of {at:#x}");
+        }
+    }
+
+    fn range(&self, start: u32, n: u32) -> Result<&[Frame], GiveError> {
+        let end = u64::from(start) + u64::from(n);
+        let len = self.0.len() as u64;
+        if end > len {
+            return Err(NoMemory(Pfn(u64::from(start).max(len))));
+        }
+        if n == 0 {
+            return Err(NoFrames(Pfn(start.into())));
+        }
+        Ok(&self.0[start as usize..end as usize])
+    }
+
+    /// What giving a block back answers.
+    fn give(&mut self, at: u32, order: u8) -> Result<(), GiveError> {
+        let pfn = Pfn(at.into());
+        if order > 18 || u64::from(at) % (1 << order) != 0 {
+            return Err(NotABlock(pfn));
+        }
+        let own = self.range(at, 1 << order).map_err(|_| NoMemory(pfn))?;
+        if own.contains(&Frame::Absent) {
+            return Err(NoMemory(pfn));
+        }
+        if own.contains(&Frame::Free) {
+            return Err(NotTaken(pfn));
+        }
+        self.set(at, 1 << order, Frame::Used, Frame::Free);
+        Ok(())
+    }
+
+    /// What giving a range back answers: aligned parts, as large as they can be.
+    fn give_range(&mut self, start: u32, n: u32) -> Result<(), GiveError> {
+        self.range(start, n)?;
+        let (mut at, end, mut result) = (start, start + n, Ok(()));
+        while at < end {
+            let fits = |o: &u8| at % (1 << o) == 0 && at + (1 << o) <= end;
+            let order = (0..=18).rev().find(fits).expect("order 0 fits");
+            result = result.and(self.give(at, order));
+            at += 1 << order;
+        }
+        result
+    }
+}
+
+/// Which kind of error, where the place depends on how a range is cut up.
+fn kind(result: Result<(), GiveError>) -> Option<std::mem::Discriminant<GiveError>> {
+    result.err().map(|why| std::mem::discriminant(&why))
+}
+
+/// A place, mostly within the memory and near what matters, sometimes anywhere.
+fn place(c: &mut Chance, frames: u32) -> u32 {
+    match c.below(12) {
+        0 => c.of(&[0, frames - 1, frames, frames + 1, u32::MAX, u32::MAX - 511]),
+        1..=4 => c.below((frames / 512 + 1).into()) as u32 * 512,
+        _ => c.below(frames.into()) as u32,
+    }
+}
+
+fn order(c: &mut Chance) -> u8 {
+    match c.below(12) {
+        0 => c.of(&[12, 18, 19, 31, 32, 33, 63, 64, 255]),
+        _ => c.of(&[0, 0, 0, 1, 2, 3, 5, 8, 9, 9, 10]),
+    }
+}
+
+/// The seed is printed.
+#[test]
+fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
+    let first = setting("UNFRAG_SEED", 1);
+    let (seeds, steps) = if cfg!(miri) { (1, 150) } else { (40, 2500) };
+    let mut wrong = 0;
+    for seed in first..first + seeds {
+        println!("seed {seed}");
+        let mut c = Chance(seed);
+        let frames = 512 * 12 + c.below(512) as u32;
+        let mut memory = vec![!0; EngineLayout::of(frames).words];
+        let mut e = Engine::new(frames, &mut memory).expect("memory");
+        let mut model = Model(vec![Frame::Absent; frames as usize]);
+        for _ in 0..steps {
+            let (at, mt) = (place(&mut c, frames), TYPES[c.below(3) as usize]);
+            let n = c.of(&[0, 1, 2, 7, 64, 511, 512, 513, 1024, 3000]);
+            let answer = match c.below(9) {
+                0 => {
+                    let n = if c.below(20) == 0 { u32::MAX } else { n };
+                    let own = model.range(at, n).map(<[Frame]>::to_vec);
+                    let right = match own {
+                        Err(why) => Err(why),
+                        Ok(own) if own.iter().all(|&f| f == Frame::Absent) => {
+                            model.set(at, n, Frame::Absent, Frame::Free);
+                            Ok(())
+                        }
+                        Ok(_) => Err(Present(Pfn(0))),
+                    };
+                    let got = e.add(at, n);
+                    assert_eq!(kind(got), kind(right), "add {at:#x} {n}: {got:?}");
+                    got
+                }
+                1 => {
+                    let own = model.range(at, n).map(<[Frame]>::to_vec);
+                    let got = e.take_range(at, n, mt);
+                    match own {
+                        Err(why) => assert_eq!(got, Err(why), "take_range {at:#x} {n}"),
+                        Ok(own) if own.iter().all(|&f| f == Frame::Free) => {
+                            assert_eq!(got, Ok(()), "take_range {at:#x} {n}");
+                            model.set(at, n, Frame::Free, Frame::Used);
+                        }
+                        Ok(own) => match got {
+                            Err(NoMemory(_)) => assert!(own.contains(&Frame::Absent)),
+                            Err(InUse(_)) => assert!(own.contains(&Frame::Used)),
+                            _ => panic!("take_range {at:#x} {n}: {got:?}"),
+                        },
+                    }
+                    got
+                }
+                2 => {
+                    let right = model.give_range(at, n);
+                    let got = e.give_range(at, n, mt);
+                    assert_eq!(got, right, "give_range {at:#x} {n}");
+                    got
+                }
+                3 => {
+                    let align = order(&mut c);
+                    if let Some(at) = e.take_run(n, Order(align), mt, true) {
+                        assert_eq!(u64::from(at) % (1 << align), 0);
+                        model.set(at, n, Frame::Free, Frame::Used);
+                    }
+                    Ok(())
+                }
+                4 | 5 => {
+                    let order = order(&mut c);
+                    let mut out = vec![0; 1 + c.below(20) as usize];
+                    let got = e.take(&mut out, Order(order), mt, true);
+                    for &at in &out[..got] {
+                        model.set(at, 1 << order, Frame::Free, Frame::Used);
+                    }
+                    Ok(())
+                }
+                _ => {
+                    let order = order(&mut c);
+                    let right = model.give(at, order);
+                    let got = e.give(&[at], Order(order), mt);
+                    assert_eq!(got, right, "give {at:#x} {order}");
+                    got
+                }
+            };
+            wrong += u32::from(answer.is_err());
+            e.validate().expect("a sound state");
+            let counts = e.counts();
+            assert_eq!(counts.free, model.count(Frame::Free));
+            assert_eq!(counts.present, frames as u64 - model.count(Frame::Absent));
+        }
+    }
+    assert!(cfg!(miri) || wrong > 10_000, "{wrong} were wrong");
+}
+
+/// Owners of blocks, by their first frame.
+type Owned = BTreeMap<u64, u8>;
+
+fn own(owned: &mut Owned, p: Pfn, order: u8) {
+    let end = p.0 + (1 << order);
+    let before = owned.range(..end).next_back();
+    let overlaps = before.is_some_and(|(&at, &o)| at + (1 << o) > p.0);
+    assert!(!overlaps, "{p:?} of order {order} has two owners");
+    assert_eq!(p.0 % (1 << order), 0);
+    owned.insert(p.0, order);
+}
+
+/// Everything but what breaks the promise of an `unsafe` call: no frame has two owners, and all of them are free in the
+/// end. The seed is printed.
+#[test]
+fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
+    let first = setting("UNFRAG_SEED", 1);
+    let (seeds, steps) = if cfg!(miri) { (1, 150) } else { (30, 3000) };
+    for seed in first..first + seeds {
+        println!("seed {seed}");
+        let mut c = Chance(seed);
+        let frames = 512 * 16 + c.below(512) as u32;
+        let s = shared(SharedConfig {
+            locals: 2,
+            min: c.below(600),
+            ..SharedConfig::new(Pfn(1 << 18), frames)
+        });
+        let base = 1 << 18;
+        let start = c.below(600) as u32;
+        s.add(Pfn(base + u64::from(start)), frames - start)
+            .expect("new");
+        let mut locals: [Option<Local<'_, '_, Lock>>; 2] = [s.local(), s.local()];
+        let mut owned = Owned::new();
+        for _ in 0..steps {
+            let i = c.below(2) as usize;
+            let l = locals[i].as_mut().expect("two of them");
+            let mt = TYPES[c.below(3) as usize];
+            match c.below(10) {
+                0..=3 => {
+                    let order = order(&mut c);
+                    let got = match c.below(3) {
+                        0 => l.alloc_atomic(Order(order), mt),
+                        1 => s.take_one(Order(order), mt),
+                        _ => l.alloc(Order(order), mt),
+                    };
+                    if let Ok(p) = got {
+                        own(&mut owned, p, order);
+                    }
+                    assert!(order <= 18 || got.is_err());
+                }
+                4..=6 => {
+                    let Some((&p, &order)) = owned.range(base + c.below(frames.into())..).next()
+                    else {
+                        continue;
+                    };
+                    owned.remove(&p);
+                    let halves = order > 0 && c.below(4) == 0;
+                    let (order, n) = if halves { (order - 1, 2) } else { (order, 1) };
+                    for part in 0..n {
+                        let p = p + (part << order);
+                        let freed = match c.below(3) {
+                            0 => give_one(&s, p, order),
+                            _ => free(l, p, order),
+                        };
+                        freed.expect("in use");
+                    }
+                }
+                7 => {
+                    // No block begins there, or it is not in use.
+                    let (p, order) = (c.below(frames.into()) | 1, c.of(&[1, 3, 9, 10, 19, 64]));
+                    assert!(free(l, base + p, order).is_err());
+                    assert!(give_one(&s, base + p, order).is_err());
+                    assert!(free(l, p, 0).is_err(), "it is below the memory");
+                    assert!(s.add(Pfn(base + c.below(frames.into())), 1000).is_err());
+                    if start > 0 {
+                        let absent = base + c.below(start.into());
+                        assert_eq!(give_one(&s, absent, 0), Err(NoMemory(Pfn(absent))));
+                    }
+                }
+                8 => {
+                    l.flush().expect("in use");
+                    let mut e = Evacuator::new(&s, 1, 2000, 500);
+                    while let Move::Frame(from) = e.step() {
+                        let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
+                            continue;
+                        };
+                        let Some(to) = e.place(Order(order)) else {
+                            continue;
+                        };
+                        if c.below(20) == 0 {
+                            continue;
+                        }
+                        owned.remove(&from.0);
+                        own(&mut owned, to.into_pfn(), order);
+                        // SAFETY: nothing is at a frame, so nobody can use one.
+                        unsafe { e.moved(from, Order(order)) }.expect("in use");
+                        if c.below(200) == 0 {
+                            break;
+                        }
+                    }
+                }
+                _ => {
+                    let report = s.report(Order(9 + c.below(3) as u8));
+                    if let Some(report) = report
+                        && c.below(2) == 0
+                    {
+                        report.acknowledge(c.below(2) == 0).expect("in use");
+                    }
+                }
+            }
+            check(&s, &owned, frames - start);
+        }
+        for (p, order) in std::mem::take(&mut owned) {
+            give_one(&s, p, order).expect("in use");
+        }
+        drop(locals);
+        assert_eq!(s.free_frames(), u64::from(frames - start));
+        assert_eq!(s.counts().free, u64::from(frames - start));
+        assert_eq!(s.counts().holding, [0; 3]);
+        assert_eq!(s.refused(), 0);
+    }
+}
+
+/// What is not somebody's is free, or kept.
+fn check(s: &Shared<'_, Lock>, owned: &Owned, present: u32) {
+    s.validate().expect("a sound state");
+    let used: u64 = owned.values().map(|o| 1u64 << o).sum();
+    assert!(s.counts().free + used <= present.into());
+}

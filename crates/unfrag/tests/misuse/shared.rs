@@ -1,0 +1,365 @@
+//! Memory that many CPUs share, and what each of them has.
+
+use unfrag::maps::GiveError::{
+    self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present, TooManyHoles,
+};
+use unfrag::shared::{Evacuator, Local, MAX_SHARDS, Move, Shared, SharedConfig, SharedLayout};
+use unfrag::{AllocError, MigrateType, Order, Pfn};
+
+pub type Lock = spin::Mutex<()>;
+const MOV: MigrateType = MigrateType::Movable;
+const UNM: MigrateType = MigrateType::Unmovable;
+/// Two shards; memory is in both, with a hole between them.
+const BASE: u64 = 1 << 20;
+const FRAMES: u32 = (1 << 18) + 5000;
+const SECOND: u64 = BASE + (1 << 18);
+
+pub fn free(l: &mut Local<'_, '_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
+    // SAFETY: nothing is at a frame, so nobody can use one.
+    unsafe { l.free(Pfn(p), Order(order), MOV) }
+}
+
+pub fn give_one(s: &Shared<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
+    // SAFETY: as above.
+    unsafe { s.give_one(Pfn(p), Order(order), MOV) }
+}
+
+pub fn shared(config: SharedConfig) -> Shared<'static, Lock> {
+    let words = Vec::leak(vec![!0; SharedLayout::of(&config).words]);
+    Shared::new(config, words).expect("a memory")
+}
+
+fn config() -> SharedConfig {
+    SharedConfig {
+        shards: 2,
+        locals: 2,
+        ..SharedConfig::new(Pfn(BASE), FRAMES)
+    }
+}
+
+fn two_parts() -> Shared<'static, Lock> {
+    let s = shared(config());
+    s.add(Pfn(BASE + 3), 4000).expect("new");
+    s.add(Pfn(SECOND), 4500).expect("new");
+    s
+}
+
+fn state(s: &Shared<Lock>) -> (u64, u64, u64) {
+    s.validate().expect("a sound state");
+    (s.free_frames(), s.counts().free, s.counts().present)
+}
+
+/// Wrong whatever is in use: the block, its order, and the answer.
+const NO_BLOCKS: [(u64, u8, fn(Pfn) -> GiveError); 19] = [
+    (BASE - 1, 0, NoMemory),
+    (0, 0, NoMemory),
+    (0, 9, NoMemory),
+    (u64::MAX, 0, NoMemory),
+    (BASE + FRAMES as u64, 0, NoMemory),
+    (BASE + FRAMES as u64, 9, NoMemory),
+    (BASE + (1 << 32), 0, NoMemory),
+    (BASE + 512 + 3, 9, NotABlock),
+    (BASE + 512 + 256, 9, NotABlock),
+    (BASE + 513, 1, NotABlock),
+    (BASE + 514, 2, NotABlock),
+    (SECOND + 512, 10, NotABlock),
+    // It would end beyond the memory.
+    (SECOND + 4608, 9, NotABlock),
+    (BASE, 19, NotABlock),
+    (BASE, 32, NotABlock),
+    (BASE, 33, NotABlock),
+    (BASE, 64, NotABlock),
+    (BASE, 73, NotABlock),
+    (BASE, 255, NotABlock),
+];
+
+#[test]
+fn what_is_no_block_is_refused_by_every_free() {
+    let s = two_parts();
+    let mut l = s.local().expect("two of them");
+    let before = state(&s);
+    for (p, order, why) in NO_BLOCKS {
+        let why = Err(why(Pfn(p)));
+        assert_eq!(free(&mut l, p, order), why, "{p:#x} {order}");
+        assert_eq!(give_one(&s, p, order), why, "{p:#x} {order}");
+    }
+    l.flush().expect("it keeps nothing");
+    assert_eq!(state(&s), before);
+    assert!(l.alloc(Order(9), MOV).is_ok_and(|p| p.0 % 512 == 0));
+}
+
+/// What a `Local` does not keep is judged at once; what it keeps, when it is given back. Each error names the frame.
+#[test]
+fn what_is_not_in_use_is_refused() {
+    let s = two_parts();
+    let before = state(&s);
+    let rows: [(u64, u8, fn(Pfn) -> GiveError); 14] = [
+        (BASE, 0, NoMemory),
+        (BASE, 3, NoMemory),
+        (BASE, 9, NoMemory),
+        (BASE, 18, NoMemory),
+        (BASE + 4003, 0, NoMemory),
+        (BASE + 8192, 0, NoMemory),
+        (SECOND - 512, 9, NoMemory),
+        (SECOND + 4500, 0, NoMemory),
+        (BASE + 3, 0, NotTaken),
+        (BASE + 512, 1, NotTaken),
+        (BASE + 512, 7, NotTaken),
+        (BASE + 512, 9, NotTaken),
+        (SECOND, 0, NotTaken),
+        (SECOND, 10, NotTaken),
+    ];
+    for (p, order, why) in rows {
+        let why = Err(why(Pfn(p)));
+        assert_eq!(give_one(&s, p, order), why, "{p:#x} {order}");
+        assert_eq!(state(&s), before);
+        let mut l = s.local().expect("two of them");
+        let given = free(&mut l, p, order).and_then(|()| l.flush());
+        assert_eq!(given, why, "{p:#x} {order}");
+        drop(l);
+        assert_eq!(state(&s), before);
+    }
+    assert_eq!(s.refused(), 0, "each was said");
+}
+
+#[test]
+fn memory_is_added_once() {
+    let s = two_parts();
+    let before = state(&s);
+    let mut l = s.local().expect("two of them");
+    let used = l.alloc(Order(0), MOV).expect("memory").0;
+    l.flush().expect("in use");
+    drop(l);
+    let rows: [(u64, u32, fn(Pfn) -> GiveError, u64); 13] = [
+        (used, 1, Present, used),
+        (BASE + 3, 1, Present, BASE + 3),
+        (BASE, 4, Present, BASE),
+        // Its first part is new: nothing of it is added.
+        (BASE + 8192, (1 << 18) - 8192 + 1, Present, SECOND),
+        (SECOND + 4499, 1, Present, SECOND + 4499),
+        (BASE, 0, NoFrames, BASE),
+        (BASE - 1, 1, NoMemory, BASE - 1),
+        (0, u32::MAX, NoMemory, 0),
+        (u64::MAX, 1, NoMemory, u64::MAX),
+        (BASE, u32::MAX, NoMemory, BASE + FRAMES as u64),
+        (BASE + FRAMES as u64, 1, NoMemory, BASE + FRAMES as u64),
+        (SECOND + 4999, 2, NoMemory, BASE + FRAMES as u64),
+        (BASE + (1 << 40), 1, NoMemory, BASE + (1 << 40)),
+    ];
+    for (p, n, why, at) in rows {
+        assert_eq!(s.add(Pfn(p), n), Err(why(Pfn(at))), "{p:#x} {n}");
+        assert_eq!(state(&s).2, before.2);
+    }
+    give_one(&s, used, 0).expect("in use");
+    assert_eq!(state(&s), before);
+    s.add(Pfn(BASE + 8192), (1 << 18) - 8192).expect("new");
+}
+
+#[test]
+fn a_request_that_cannot_be_served_says_why() {
+    let s = two_parts();
+    let before = state(&s);
+    let mut l = s.local().expect("two of them");
+    for order in [19, 30, 32, 40, 64, 255] {
+        for mt in MigrateType::ALL {
+            let too_large = Err(AllocError::OrderTooLarge);
+            assert_eq!(l.alloc(Order(order), mt), too_large, "{order}");
+            assert_eq!(l.alloc_atomic(Order(order), mt), too_large, "{order}");
+            assert_eq!(s.take_one(Order(order), mt), too_large, "{order}");
+        }
+        assert!(s.report(Order(order)).is_none());
+    }
+    for order in [0, 8, 13, 18] {
+        assert!(s.report(Order(order)).is_none());
+    }
+    // 8,500 frames are free, and 4,096 of them together.
+    for (order, why) in [(13, AllocError::Fragmented), (14, AllocError::Short)] {
+        assert_eq!(l.alloc(Order(order), MOV), Err(why), "{order}");
+        assert_eq!(l.alloc_atomic(Order(order), MOV), Err(why), "{order}");
+        assert_eq!(s.take_one(Order(order), MOV), Err(why), "{order}");
+    }
+    drop(l);
+    assert_eq!(state(&s), before);
+}
+
+/// Whoever cannot wait is served by what his own CPU keeps, whatever its type and order, before he hears that nothing is
+/// left.
+#[test]
+fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
+    for kept in [0, 1, 2, 3, 9] {
+        for atomic in [false, true] {
+            let s = shared(SharedConfig {
+                keeps: 128,
+                ..SharedConfig::new(Pfn(0), 1 << 14)
+            });
+            s.add(Pfn(0), 1 << 14).expect("new");
+            let mut l = s.local().expect("a local");
+            let all: Vec<Pfn> = std::iter::from_fn(|| l.alloc(Order(kept), MOV).ok()).collect();
+            let half = all.len().min(8);
+            for p in &all[..half] {
+                free(&mut l, p.0, kept).expect("in use");
+            }
+            assert_eq!(s.counts().free, 0, "the CPU keeps all that is free");
+            for _ in 0..half << kept {
+                let got = if atomic {
+                    l.alloc_atomic(Order(0), UNM)
+                } else {
+                    l.alloc(Order(0), UNM)
+                };
+                assert!(got.is_ok(), "order {kept}, atomic {atomic}: {got:?}");
+            }
+            assert_eq!(l.alloc_atomic(Order(0), UNM), Err(AllocError::Short));
+            s.validate().expect("a sound state");
+        }
+    }
+}
+
+#[test]
+fn a_memory_that_cannot_be_is_none() {
+    let good = config();
+    let mut words = vec![0; SharedLayout::of(&good).words + 4096];
+    for bad in [
+        SharedConfig { shards: 0, ..good },
+        SharedConfig {
+            shards: MAX_SHARDS + 1,
+            ..good
+        },
+        SharedConfig {
+            shards: usize::MAX,
+            ..good
+        },
+        SharedConfig { frames: 0, ..good },
+        SharedConfig {
+            frames: u32::MAX,
+            ..good
+        },
+        SharedConfig {
+            base: Pfn(512),
+            ..good
+        },
+        SharedConfig {
+            base: Pfn(u64::MAX << 18),
+            frames: u32::MAX >> 10,
+            ..good
+        },
+        SharedConfig {
+            locals: 1 << 40,
+            ..good
+        },
+        SharedConfig {
+            locals: usize::MAX,
+            ..good
+        },
+        SharedConfig {
+            locals: usize::MAX / 16,
+            ..good
+        },
+    ] {
+        assert!(Shared::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
+    }
+    assert!(Shared::<Lock>::new(good, &mut words).is_some());
+    // Marks beyond all memory: nobody gets a frame but who cannot wait; and what is kept has bounds.
+    for keeps in [0, 1, 1000, u32::MAX] {
+        let s = shared(SharedConfig {
+            min: u64::MAX,
+            low: u64::MAX,
+            keeps,
+            ..SharedConfig::new(Pfn(0), 4096)
+        });
+        s.add(Pfn(0), 4096).expect("new");
+        let mut l = s.local().expect("a local");
+        assert!(s.local().is_none(), "one of them");
+        assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
+        assert_eq!(s.take_one(Order(9), MOV), Err(AllocError::Short));
+        assert!(s.report(Order(9)).is_none());
+        let p = l.alloc_atomic(Order(9), MOV).expect("memory").0;
+        for i in 0..512 {
+            free(&mut l, p + i, 0).expect("in use");
+        }
+        l.flush().expect("in use");
+        assert_eq!(state(&s), (4096, 4096, 4096));
+    }
+}
+
+/// A frame that was freed twice: the error names it, and nobody gets it again after that.
+#[test]
+fn a_double_free_that_is_found_is_the_last_one() {
+    for (first, second) in [(0, 0), (3, 3), (9, 9), (9, 0), (3, 0), (0, 3)] {
+        let s = two_parts();
+        let (mut one, mut other) = (s.local().expect("a local"), s.local().expect("a local"));
+        let p = one.alloc(Order(first.max(second)), MOV).expect("memory").0;
+        one.flush().expect("in use");
+        free(&mut one, p, first).expect("in use");
+        one.flush().expect("in use");
+        let twice = free(&mut other, p, second).and_then(|()| other.flush());
+        assert_eq!(twice, Err(NotTaken(Pfn(p))), "{first} {second}");
+        s.validate().expect("a sound state");
+        drop((one, other));
+        let free = s.free_frames();
+        let mut l = s.local().expect("a local");
+        let got: std::collections::BTreeSet<u64> =
+            std::iter::from_fn(|| l.alloc(Order(0), MOV).ok().map(|p| p.0)).collect();
+        assert_eq!(got.len() as u64, free, "each frame once");
+    }
+}
+
+/// An evacuator of one memory has nothing to do with another one, and says no to what it did not ask.
+#[test]
+fn an_evacuator_frees_only_what_it_asked_for() {
+    let s = two_parts();
+    let mut l = s.local().expect("a local");
+    let all: Vec<Pfn> = (0..1000)
+        .map(|_| l.alloc(Order(0), MOV).expect("memory"))
+        .collect();
+    for p in all.iter().filter(|p| p.0 % 4 != 0) {
+        free(&mut l, p.0, 0).expect("in use");
+    }
+    drop(l);
+    let before = state(&s);
+    let mut e = Evacuator::new(&s, 1, 1000, 512);
+    let Move::Frame(from) = e.step() else {
+        panic!("there is something to move");
+    };
+    for (p, order, why) in NO_BLOCKS {
+        // SAFETY: nothing is at a frame, so nobody can use one.
+        let moved = unsafe { e.moved(Pfn(p), Order(order)) };
+        assert_eq!(moved, Err(why(Pfn(p))), "{p:#x} {order}");
+    }
+    // SAFETY: as above.
+    let mut moved = |p, o| unsafe { e.moved(Pfn(p), Order(o)) };
+    assert_eq!(
+        moved(from.0 + 4, 0),
+        Err(NotABlock(Pfn(from.0 + 4))),
+        "in use, but not asked for"
+    );
+    assert_eq!(
+        moved(from.0, 1),
+        Err(NotTaken(from)),
+        "its second half is free"
+    );
+    assert!(
+        matches!(e.step(), Move::Frame(p) if p != from),
+        "it goes on"
+    );
+    drop(e);
+    assert_eq!(state(&s), before);
+}
+
+/// Texts of all errors name the frame, and what helps.
+#[test]
+fn errors_name_the_frame_and_the_way_out() {
+    let all: [fn(Pfn) -> GiveError; 7] = [
+        NotTaken,
+        NotABlock,
+        NoMemory,
+        InUse,
+        Present,
+        NoFrames,
+        TooManyHoles,
+    ];
+    for why in all {
+        let why = why(Pfn(0xabcde));
+        assert_eq!(why.frame(), Pfn(0xabcde));
+        assert!(why.to_string().contains("0xabcde"), "{why}");
+    }
+}
