@@ -7,6 +7,7 @@ use core::alloc::Layout;
 use spin::mutex::SpinMutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unfrag::MigrateType;
+use unfrag::maps::EngineLayout;
 use unfrag_adapt::ax::{Allocator, Bytes, Pages, UsageKind};
 
 const PAGE: usize = 4096;
@@ -129,21 +130,27 @@ fn a_page_at_a_gigabyte() {
 #[test]
 fn memory_from_just_below_a_gigabyte() {
     let room = Room::new(3 * GIB, GIB);
-    let small = [1, 2, 11, 12, 13, 600];
+    // Pages of the tables of a gigabyte.
+    let tables = (EngineLayout::of(1 << 18).words * 8).div_ceil(PAGE);
+    assert_eq!(tables, 19);
+    let small = [1, 2, tables, tables + 1, tables + 2, 600];
     for (below, above) in small.into_iter().flat_map(|b| small.map(|a| (b, a))) {
         for above in [above, GIB / PAGE + above] {
             let mut a = pages(MigrateType::Unmovable);
             let start = room.start() + GIB - below * PAGE;
             let all = below + above;
-            if below <= 11 && above == 1 {
+            if below <= tables && above == 1 {
                 let added = a.add_memory(start, all * PAGE);
                 assert!(matches!(added, Err(AllocError::InvalidParam)));
                 continue;
             }
             a.init(start, all * PAGE);
-            // 11 pages of tables in each of three gigabytes, or as many pages without tables.
+            // Tables in each of three gigabytes, or as many pages without tables.
             let total = a.total_pages();
-            assert!(total + 3 * 11 >= all, "{total} of {below} + {above} pages");
+            assert!(
+                total + 3 * tables >= all,
+                "{total} of {below} + {above} pages"
+            );
             let pages: Vec<usize> = std::iter::from_fn(|| a.alloc_pages(1, PAGE).ok()).collect();
             assert_eq!(pages.len(), total);
             assert!(
