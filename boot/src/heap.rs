@@ -81,8 +81,7 @@ pub fn init(table: &'static mut [FrameEntry], cpus: usize) {
     let pages = PAGES.set(KernelPages {
         frames: table.len(),
     });
-    // One more, for callers without a CPU.
-    let config = SlabConfig::new(cpus as u16 + 1);
+    let config = SlabConfig::new(cpus as u16);
     let slabs = SLABS.set(Slabs::new(pages, table, &config).expect("frames for the first records"));
     for (id, token) in TOKENS.iter().enumerate().take(cpus) {
         let cpu = slabs.cpu(id as u16).expect("nobody has it");
@@ -90,8 +89,7 @@ pub fn init(table: &'static mut [FrameEntry], cpus: usize) {
         unsafe { *token.0.get() = Some(cpu) };
     }
     let sizes = Kmalloc::new(slabs, Design::Slub, CacheFlags::empty()).expect("frames for caches");
-    let spare = slabs.cpu(cpus as u16).expect("nobody has it");
-    HEAP.install(sizes, spare).expect("installed once");
+    HEAP.install(sizes).expect("installed once");
 }
 
 /// Frames that the heap has.

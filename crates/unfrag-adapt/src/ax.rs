@@ -1,15 +1,18 @@
 //! The traits of the crate `ax-allocator`, and the operations of `ax-alloc` with its kinds of use.
 //!
 //! - [`Pages`] is a `PageAllocator`: pages of one kind of use.
-//! - [`Bytes`] is a `ByteAllocator`: slab caches.
+//! - [`Bytes`] is a `ByteAllocator`: slab caches. The methods of both traits are safe and take bare addresses, so it is making
+//!   one that is `unsafe`.
 //! - [`Allocator`] has the operations of `ax-alloc`: bytes and pages by kind of use, over one memory, with a callback that
-//!   reclaims. Memory that devices reach below 4 GiB is an allocator of its own. Its own trait `AllocatorOps` cannot be implemented outside, as it returns a type that only it can make; each
-//!   of its methods is here with the same name and meaning.
+//!   reclaims. Memory that devices reach below 4 GiB is an allocator of its own. Its own trait `AllocatorOps` cannot be
+//!   implemented outside, as it returns a type that only it can make; each of its methods is here with the same name and
+//!   meaning, `unsafe` where it takes an address back.
 //!
 //! Addresses are those at which memory is seen. An allocation of pages ends at a gigabyte.
 
 use crate::gigabytes::{AddError, Gigabytes, whole_frames};
-use crate::heap::Bytes;
+use crate::heap;
+use crate::holders::Holder;
 use ::ax_allocator::{AllocError, AllocResult, BaseAllocator, ByteAllocator, PageAllocator};
 use core::alloc::Layout;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
@@ -35,27 +38,42 @@ fn failed(why: AddError) -> AllocError {
 pub struct Pages<const PAGE_SIZE: usize = 4096, const N: usize = 64> {
     frames: Gigabytes<N>,
     mt: MigrateType,
+    refused: u64,
 }
 
 impl<const PAGE_SIZE: usize, const N: usize> Pages<PAGE_SIZE, N> {
     /// Without memory as yet, for unmovable use.
-    pub const fn new() -> Self {
-        Pages::of(MigrateType::Unmovable)
+    ///
+    /// # Safety
+    /// Whoever calls the safe methods of [`BaseAllocator`] gives it memory that nobody uses, now or later, whose provenance
+    /// has been exposed. Whoever calls those of [`PageAllocator`] gives back pages of his own alone.
+    pub const unsafe fn new() -> Self {
+        // SAFETY: As the caller says.
+        unsafe { Pages::of(MigrateType::Unmovable) }
     }
 
     /// The same for another kind of use.
-    pub const fn of(mt: MigrateType) -> Self {
-        assert!(PAGE_SIZE.is_power_of_two() && PAGE_SIZE >= 64);
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    pub const unsafe fn of(mt: MigrateType) -> Self {
+        const { assert!(PAGE_SIZE.is_power_of_two() && PAGE_SIZE >= 64) };
         Pages {
             frames: Gigabytes::new(),
             mt,
+            refused: 0,
         }
+    }
+
+    /// How often pages were given back that were not all in use, or no pages. They stay as they were.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     fn add(&mut self, start: usize, size: usize) -> Result<(), AddError> {
         let (first, count) = whole_frames(start, size, PAGE_SIZE)?;
         let at = |page: u64| with_exposed_provenance_mut(page as usize * PAGE_SIZE);
-        // SAFETY: Who adds memory gives it up; the trait says so, though its method is safe.
+        // SAFETY: Who made this said so for whoever adds memory.
         unsafe { self.frames.add(first, count, PAGE_SIZE, at) }
     }
 
@@ -73,12 +91,6 @@ impl<const PAGE_SIZE: usize, const N: usize> Pages<PAGE_SIZE, N> {
         let (pages, _) = Self::request(num_pages, align)?;
         let is_aligned = base.is_multiple_of(align);
         is_aligned.then_some(pages).ok_or(AllocError::InvalidParam)
-    }
-}
-
-impl<const PAGE_SIZE: usize, const N: usize> Default for Pages<PAGE_SIZE, N> {
-    fn default() -> Self {
-        Pages::new()
     }
 }
 
@@ -104,8 +116,9 @@ impl<const PAGE_SIZE: usize, const N: usize> PageAllocator for Pages<PAGE_SIZE, 
 
     fn dealloc_pages(&mut self, pos: usize, num_pages: usize) {
         let first = (pos / PAGE_SIZE) as u64;
-        let given = self.frames.give(first, num_pages as u64, self.mt);
-        debug_assert!(given, "pages at {pos:#x} were freed that are not in use");
+        let are_pages = num_pages > 0 && pos.is_multiple_of(PAGE_SIZE);
+        let given = are_pages && self.frames.give(first, num_pages as u64, self.mt);
+        self.refused += u64::from(!given);
     }
 
     fn alloc_pages_at(
@@ -133,39 +146,67 @@ impl<const PAGE_SIZE: usize, const N: usize> PageAllocator for Pages<PAGE_SIZE, 
     }
 }
 
+/// Slab caches on any memory, for one caller at a time: [`heap::Bytes`] behind the traits.
+pub struct Bytes<const N: usize = 8>(heap::Bytes<N>);
+
+impl<const N: usize> Bytes<N> {
+    /// Without memory as yet; see [`heap::Bytes::new`].
+    ///
+    /// # Safety
+    /// Whoever calls the safe methods of [`BaseAllocator`] gives it memory that nobody uses, now or later, whose provenance
+    /// has been exposed. Whoever calls [`ByteAllocator::dealloc`] has what he gives back from there, with that layout, and
+    /// uses it no more.
+    pub const unsafe fn new() -> Self {
+        Bytes(heap::Bytes::new())
+    }
+
+    /// The same for memory in a larger range of addresses; see [`heap::Bytes::with_window`].
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    pub const unsafe fn with_window(bytes: usize) -> Self {
+        Bytes(heap::Bytes::with_window(bytes))
+    }
+
+    /// How often something was given back that could not be; see [`heap::Bytes::refused`].
+    pub fn refused(&self) -> u64 {
+        self.0.refused()
+    }
+}
+
 impl<const N: usize> BaseAllocator for Bytes<N> {
     fn init(&mut self, start: usize, size: usize) {
-        // SAFETY: Who adds memory gives it up; the trait says so, though its method is safe.
-        let added = unsafe { self.add(start, size) };
+        // SAFETY: Who made this said so for whoever adds memory.
+        let added = unsafe { self.0.add(start, size) };
         assert!(added.is_ok(), "{size:#x} bytes at {start:#x}: {added:?}");
     }
 
     fn add_memory(&mut self, start: usize, size: usize) -> AllocResult {
         // SAFETY: As above.
-        unsafe { self.add(start, size) }.map_err(failed)
+        unsafe { self.0.add(start, size) }.map_err(failed)
     }
 }
 
 impl<const N: usize> ByteAllocator for Bytes<N> {
     fn alloc(&mut self, layout: Layout) -> AllocResult<NonNull<u8>> {
-        self.allocate(layout).ok_or(AllocError::NoMemory)
+        self.0.allocate(layout).ok_or(AllocError::NoMemory)
     }
 
     fn dealloc(&mut self, pos: NonNull<u8>, layout: Layout) {
-        // SAFETY: The trait says that it came from here with this layout, though its method is safe.
-        unsafe { self.deallocate(pos, layout) };
+        // SAFETY: Who made this said so for whoever gives something back.
+        unsafe { self.0.deallocate(pos, layout) };
     }
 
     fn total_bytes(&self) -> usize {
-        self.total()
+        self.0.total()
     }
 
     fn used_bytes(&self) -> usize {
-        self.used()
+        self.0.used()
     }
 
     fn available_bytes(&self) -> usize {
-        self.total().saturating_sub(self.used())
+        self.0.total().saturating_sub(self.0.used())
     }
 }
 
@@ -201,6 +242,11 @@ impl UsageKind {
             _ => MigrateType::Unmovable,
         }
     }
+
+    /// Who holds its pages.
+    const fn holder(self) -> Holder {
+        Holder::Pages(self as u8)
+    }
 }
 
 /// Bytes in use by kind.
@@ -230,8 +276,9 @@ pub struct Allocator<R, const N: usize = 8> {
 }
 
 struct State<const N: usize> {
-    bytes: Bytes<N>,
+    bytes: heap::Bytes<N>,
     usages: Usages,
+    refused: u64,
 }
 
 struct Reclaim {
@@ -252,14 +299,15 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
         Allocator::with_window(0)
     }
 
-    /// The same where memory lies within so many bytes; see [`Bytes::with_window`].
+    /// The same where memory lies within so many bytes; see [`heap::Bytes::with_window`].
     pub const fn with_window(bytes: usize) -> Self {
         Allocator {
             state: Mutex::const_new(
                 R::INIT,
                 State {
-                    bytes: Bytes::with_window(bytes),
+                    bytes: heap::Bytes::with_window(bytes),
                     usages: Usages([0; KINDS]),
+                    refused: 0,
                 },
             ),
             reclaim: Mutex::const_new(
@@ -334,8 +382,11 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
     pub unsafe fn dealloc(&self, pos: NonNull<u8>, layout: Layout) {
         let mut state = self.state.lock();
         // SAFETY: As the caller says.
-        unsafe { state.bytes.deallocate(pos, layout) };
-        state.count(UsageKind::RustHeap, -(layout.size() as isize));
+        if unsafe { state.bytes.give_back(pos, layout) } {
+            state.count(UsageKind::RustHeap, -(layout.size() as isize));
+        } else {
+            state.refused += 1;
+        }
     }
 
     /// Pages for a kind of use; `align` is in bytes.
@@ -351,7 +402,9 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
     ) -> AllocResult<usize> {
         let (pages, align) = Pages::<PAGE>::request(num_pages, align)?;
         self.retried(num_pages, |state| {
-            let first = state.bytes.take_frames(pages, align, kind.mobility());
+            let first = state
+                .bytes
+                .take_frames(pages, align, kind.mobility(), kind.holder());
             let first = first.ok_or(AllocError::NoMemory)?;
             state.count(kind, (num_pages * PAGE) as isize);
             Ok(first as usize * PAGE)
@@ -372,21 +425,35 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
         let pages = Pages::<PAGE>::request_at(start, num_pages, align)?;
         let mut state = self.state.lock();
         let first = (start / PAGE) as u64;
-        if !state.bytes.take_frames_at(first, pages, kind.mobility()) {
+        let bytes = &mut state.bytes;
+        if !bytes.take_frames_at(first, pages, kind.mobility(), kind.holder()) {
             return Err(AllocError::NoMemory);
         }
         state.count(kind, (num_pages * PAGE) as isize);
         Ok(start)
     }
 
-    /// Gives pages back: all of an allocation, or some of it.
-    pub fn dealloc_pages(&self, pos: usize, num_pages: usize, kind: UsageKind) {
+    /// Gives pages back: all of an allocation, or some of it. Pages that were not handed out here for this kind of use, a
+    /// slab's among them, are [refused](Self::refused).
+    ///
+    /// # Safety
+    /// They came from [`alloc_pages`](Self::alloc_pages) or [`alloc_pages_at`](Self::alloc_pages_at), were not given back
+    /// since, and are not used any more: of another holder's pages of the same kind nothing tells that they are his.
+    pub unsafe fn dealloc_pages(&self, pos: usize, num_pages: usize, kind: UsageKind) {
         let mut state = self.state.lock();
-        let first = (pos / PAGE) as u64;
-        state
-            .bytes
-            .give_frames(first, num_pages as u64, kind.mobility());
-        state.count(kind, -((num_pages * PAGE) as isize));
+        let (first, pages) = ((pos / PAGE) as u64, num_pages as u64);
+        let are_pages = num_pages > 0 && pos.is_multiple_of(PAGE);
+        let bytes = &mut state.bytes;
+        if are_pages && bytes.give_frames(first, pages, kind.mobility(), kind.holder()) {
+            state.count(kind, -((num_pages * PAGE) as isize));
+        } else {
+            state.refused += 1;
+        }
+    }
+
+    /// How often something was given back that was not in use as it was said. It stays as it was.
+    pub fn refused(&self) -> u64 {
+        self.state.lock().refused
     }
 
     /// Bytes in use, of all kinds.
@@ -443,9 +510,17 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
             }
             reclaim.callback
         };
-        let freed = callback.map_or(0, |f| f(pages));
-        self.reclaim.lock().is_active = false;
-        freed
+        let _active = Active(&self.reclaim);
+        callback.map_or(0, |f| f(pages))
+    }
+}
+
+/// The callback is being called, until this is dropped.
+struct Active<'a, R: RawMutex>(&'a Mutex<R, Reclaim>);
+
+impl<R: RawMutex> Drop for Active<'_, R> {
+    fn drop(&mut self) {
+        self.0.lock().is_active = false;
     }
 }
 

@@ -109,8 +109,12 @@ unsafe impl<R: RawMutex> PhysicalAllocator for Pool<R> {
 
     unsafe fn deallocate_physical(&self, ps: PageSize, count: NonZeroUsize, phys: usize) {
         let frames = self.frames(ps, count).ok();
-        let given = frames
-            .and_then(|(frames, _)| self.at(phys, |e, n| e.give_range(n, frames, self.mt).ok()));
+        let given = frames.and_then(|(frames, _)| {
+            self.at(phys, |e, n| {
+                e.can_give(n, frames).ok()?;
+                e.give_range(n, frames, self.mt).ok()
+            })
+        });
         if given.is_none() {
             self.refused.fetch_add(1, Relaxed);
         }
@@ -160,12 +164,12 @@ unsafe impl<R: RawMutex> RegionInit for Pool<R> {
                 required_bytes: needed * 8,
             });
         }
+        let number = |at: usize| ((at >> self.base.log2()) - first) as u32;
         let engine = Engine::new(all, core::mem::take(&mut state.words));
         let mut engine = engine.ok_or(InitError::InvalidSpan)?;
-        let number = |at: usize| ((at >> self.base.log2()) - first) as u32;
-        for r in usable {
+        for (index, r) in usable.iter().enumerate() {
             let added = engine.add(number(r.base), (r.len >> self.base.log2()) as u32);
-            debug_assert!(added.is_ok(), "ranges do not overlap");
+            added.map_err(|_| InitError::InvalidUsable { index })?;
         }
         state.first = first;
         state.span = (number(phys_base), all);
@@ -175,8 +179,10 @@ unsafe impl<R: RawMutex> RegionInit for Pool<R> {
 
     unsafe fn add_usable(&self, base: usize, len: usize) {
         let span = self.state.lock().span;
-        let frames = (len >> self.base.log2()) as u32;
+        let frames = u32::try_from(len >> self.base.log2());
+        let frames = frames.ok().filter(|_| self.base.is_aligned(len));
         let added = self.at(base, |e, n| {
+            let frames = frames?;
             let is_in_span = n >= span.0 && n.checked_add(frames)? <= span.1;
             (is_in_span && e.add(n, frames).is_ok()).then_some(())
         });

@@ -1,6 +1,6 @@
 //! Frames of any addresses, with their tables in themselves: what the adaptors without a fixed memory stand on.
 //!
-//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.16
+//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.28
 //! bytes a frame. Frames are numbered by their address; a gigabyte is 2^18 frames.
 //!
 //! Memory that ends just beyond the boundary of a gigabyte has a piece there with no room for tables. That piece is left out.
@@ -280,6 +280,7 @@ impl<const N: usize> Gigabytes<N> {
     }
 
     /// Takes these frames; false, and nothing changes, if they are not all free, or not of one gigabyte.
+    #[cfg(feature = "ax-allocator")]
     pub fn take_at(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {
         let Some(own) = self.find_mut(start) else {
             return false;
@@ -288,21 +289,50 @@ impl<const N: usize> Gigabytes<N> {
         u32::try_from(frames).is_ok_and(|n| own.engine.take_range(index, n, mt).is_ok())
     }
 
-    /// Gives frames back that were taken; false, if some of them were not in use. All others are free then.
+    /// Gives frames back that were taken; false, and nothing changes, if some of them are not in use.
     pub fn give(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {
-        let (mut from, mut left, mut all) = (start, frames, true);
-        while left > 0 {
-            let Some(own) = self.find_mut(from) else {
-                return false;
-            };
+        let is_used = |part: Option<(&Gigabyte, u32, u32)>| {
+            part.is_some_and(|(own, at, n)| own.engine.can_give(at, n).is_ok())
+        };
+        if !self.parts(start, frames).all(is_used) {
+            return false;
+        }
+        let (mut from, mut left) = (start, frames);
+        while left > 0
+            && let Some(own) = self.find_mut(from)
+        {
             let part = left.min(own.reach() - from);
             let index = own.index(from);
             let given = own.engine.give_range(index, part as u32, mt);
-            all &= given.is_ok();
+            debug_assert!(given.is_ok(), "they were seen to be in use");
             from += part;
             left -= part;
         }
-        all
+        true
+    }
+
+    /// The parts of some frames by gigabyte: its own number of the first frame, and how many. `None` and an end, where
+    /// there are no tables.
+    fn parts(
+        &self,
+        start: u64,
+        frames: u64,
+    ) -> impl Iterator<Item = Option<(&Gigabyte, u32, u32)>> {
+        let (mut from, mut left) = (start, frames);
+        core::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let Some((_, own)) = self.find(from) else {
+                left = 0;
+                return Some(None);
+            };
+            let part = left.min(own.reach() - from);
+            let at = own.index(from);
+            from += part;
+            left -= part;
+            Some(Some((own, at, part as u32)))
+        })
     }
 
     /// Frames that can be handed out, tables not counted.

@@ -56,7 +56,7 @@ impl<R: RawMutex, const N: usize> GlobalFrames<R, N> {
         }
     }
 
-    /// Adds memory: the whole frames of these bytes. The first memory of each gigabyte gives some frames for tables, 11 of
+    /// Adds memory: the whole frames of these bytes. The first memory of each gigabyte gives some frames for tables, 19 of
     /// them for a whole one. Where it ends just beyond the boundary of a gigabyte, the few frames there that have no room
     /// for tables are left out; [`total_bytes`](Self::total_bytes) says what can be handed out.
     ///

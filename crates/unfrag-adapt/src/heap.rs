@@ -4,10 +4,11 @@
 //!   `allocator-api2` that crate's `Allocator`.
 //! - A kernel with many CPUs gives each its own token instead: `unfrag_slab::Heap`.
 //!
-//! Invariant: all records, the table of frames and the maps lie in the memory that was added. They are not touched any more
+//! Invariant: all records, the tables of frames and the maps lie in the memory that was added. They are not touched any more
 //! once a heap is dropped.
 
 use crate::gigabytes::{AddError, Gigabytes, whole_frames};
+use crate::holders::{Holder, Holders};
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
@@ -24,7 +25,7 @@ const FRAME: usize = 4096;
 const GROWS: usize = 8;
 
 /// A lock of what `&mut` guards already.
-pub struct Exclusive(AtomicBool);
+struct Exclusive(AtomicBool);
 
 // SAFETY: Whoever comes second is told so, and does not get in.
 unsafe impl RawMutex for Exclusive {
@@ -37,10 +38,12 @@ unsafe impl RawMutex for Exclusive {
     }
 
     fn try_lock(&self) -> bool {
+        // Pairs with the release in `unlock`.
         !self.0.swap(true, Acquire)
     }
 
     unsafe fn unlock(&self) {
+        // Pairs with the acquire in `try_lock`.
         self.0.store(false, Release);
     }
 }
@@ -87,13 +90,14 @@ unsafe impl<const N: usize> Pages for Source<N> {
 /// What lies at the start of the first memory, before the table of frames.
 struct Head<const N: usize> {
     source: Source<N>,
-    slabs: MaybeUninit<Slabs<'static>>,
+    slabs: MaybeUninit<Slabs<'static, Exclusive>>,
 }
 
 struct Ready<const N: usize> {
     source: &'static Source<N>,
-    sizes: ManuallyDrop<Kmalloc<'static>>,
-    cpu: ManuallyDrop<Cpu<'static>>,
+    sizes: ManuallyDrop<Kmalloc<'static, Exclusive>>,
+    cpu: ManuallyDrop<Cpu<'static, Exclusive>>,
+    holders: Holders,
 }
 
 /// A heap for one caller at a time, in up to `N` gigabytes of addresses.
@@ -101,6 +105,7 @@ pub struct Bytes<const N: usize = 8> {
     ready: Option<Ready<N>>,
     window: usize,
     used: usize,
+    refused: u64,
 }
 
 impl<const N: usize> Default for Bytes<N> {
@@ -116,12 +121,13 @@ impl<const N: usize> Bytes<N> {
     }
 
     /// The same where all memory lies within so many bytes from the start of the first on, up to 256 GiB. Each GiB of them
-    /// takes 1 MiB for the table of frames.
+    /// takes 1.125 MiB for the tables of frames.
     pub const fn with_window(bytes: usize) -> Self {
         Bytes {
             ready: None,
             window: bytes,
             used: 0,
+            refused: 0,
         }
     }
 
@@ -153,6 +159,7 @@ impl<const N: usize> Bytes<N> {
     }
 
     /// Whether it has memory.
+    #[cfg(feature = "ax-allocator")]
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.is_some()
     }
@@ -164,7 +171,7 @@ impl<const N: usize> Bytes<N> {
             Some(size) => ready.sizes.alloc(&ready.cpu, size, Gfp::KERNEL).ok()?,
             None => {
                 let (frames, align) = frames_of(layout);
-                let first = self.take_frames(frames, align, MigrateType::Unmovable)?;
+                let first = self.take_frames(frames, align, MigrateType::Unmovable, Holder::Run)?;
                 NonNull::new(address(first))?
             }
         };
@@ -172,47 +179,104 @@ impl<const N: usize> Bytes<N> {
         Some(memory)
     }
 
-    /// Gives memory back.
+    /// Gives memory back. What is none of this heap, or a run of frames that is not in use as it was handed out, is
+    /// [refused](Self::refused).
     ///
     /// # Safety
-    /// It came from [`allocate`](Self::allocate) of this heap with this layout, and is not used any more.
+    /// It came from [`allocate`](Self::allocate) of this heap with this layout, was not given back since, and is not used
+    /// any more.
     pub unsafe fn deallocate(&mut self, memory: NonNull<u8>, layout: Layout) {
-        let Some(ready) = &self.ready else { return };
-        match slab_size(layout).and_then(|n| ready.sizes.cache(n)) {
-            Some(cache) => {
-                // SAFETY: As the caller says; it came from the same cache.
-                let freed = unsafe { cache.free(&ready.cpu, memory) };
-                debug_assert!(freed.is_ok());
-            }
-            None => {
-                let first = (memory.addr().get() / FRAME) as u64;
-                self.give_frames(first, frames_of(layout).0, MigrateType::Unmovable);
-            }
-        }
-        self.used -= layout.size();
+        // SAFETY: As the caller says.
+        unsafe { self.give_back(memory, layout) };
     }
 
-    /// Frames by their number, for a kind of use.
-    pub(crate) fn take_frames(&self, frames: u64, align: u64, mt: MigrateType) -> Option<u64> {
-        self.ready
-            .as_ref()?
-            .source
-            .frames
-            .lock()
-            .take(frames, align, mt)
+    /// The same, and whether it was taken back.
+    ///
+    /// # Safety
+    /// As for [`deallocate`](Self::deallocate).
+    pub(crate) unsafe fn give_back(&mut self, memory: NonNull<u8>, layout: Layout) -> bool {
+        let Some(ready) = &self.ready else {
+            self.refused += 1;
+            return false;
+        };
+        let given = match slab_size(layout).and_then(|n| ready.sizes.cache(n)) {
+            // SAFETY: As the caller says; it came from the same cache.
+            Some(cache) => unsafe { cache.free(&ready.cpu, memory) }.is_ok(),
+            None => {
+                let (at, frames) = (memory.addr().get(), frames_of(layout).0);
+                let first = (at / FRAME) as u64;
+                at.is_multiple_of(FRAME)
+                    && self.give_frames(first, frames, MigrateType::Unmovable, Holder::Run)
+            }
+        };
+        match given {
+            true => self.used = self.used.saturating_sub(layout.size()),
+            false => self.refused += 1,
+        }
+        given
+    }
+
+    /// How often something was given back that could not be: it was not of this heap, or not in use. It stays as it was.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Frames by their number, for a holder.
+    pub(crate) fn take_frames(
+        &mut self,
+        frames: u64,
+        align: u64,
+        mt: MigrateType,
+        holder: Holder,
+    ) -> Option<u64> {
+        let ready = self.ready.as_mut()?;
+        let first = ready.source.frames.lock().take(frames, align, mt)?;
+        let at = (first - ready.source.first) as usize;
+        ready.holders.set(at, frames as usize, holder);
+        Some(first)
     }
 
     /// These frames.
-    pub(crate) fn take_frames_at(&self, first: u64, frames: u64, mt: MigrateType) -> bool {
-        let ready = self.ready.as_ref();
-        ready.is_some_and(|r| r.source.frames.lock().take_at(first, frames, mt))
+    #[cfg(feature = "ax-allocator")]
+    pub(crate) fn take_frames_at(
+        &mut self,
+        first: u64,
+        frames: u64,
+        mt: MigrateType,
+        holder: Holder,
+    ) -> bool {
+        let Some(ready) = &mut self.ready else {
+            return false;
+        };
+        let taken = ready.source.frames.lock().take_at(first, frames, mt);
+        if taken {
+            let at = (first - ready.source.first) as usize;
+            ready.holders.set(at, frames as usize, holder);
+        }
+        taken
     }
 
-    /// Gives frames back.
-    pub(crate) fn give_frames(&self, first: u64, frames: u64, mt: MigrateType) {
-        let ready = self.ready.as_ref();
-        let given = ready.is_some_and(|r| r.source.frames.lock().give(first, frames, mt));
-        debug_assert!(given, "frames that are not in use were freed");
+    /// Gives frames back; false, and nothing changes, if they are not all of this holder.
+    pub(crate) fn give_frames(
+        &mut self,
+        first: u64,
+        frames: u64,
+        mt: MigrateType,
+        holder: Holder,
+    ) -> bool {
+        let Some(ready) = &mut self.ready else {
+            return false;
+        };
+        let at = first.checked_sub(ready.source.first);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let Some(at) = at.filter(|&at| ready.holders.has(at, frames as usize, holder)) else {
+            return false;
+        };
+        let given = ready.source.frames.lock().give(first, frames, mt);
+        if given {
+            ready.holders.clear(at, frames as usize);
+        }
+        given
     }
 
     /// Frames that can be handed out, and those of them that are free.
@@ -284,14 +348,19 @@ unsafe fn start_heap<const N: usize>(
         frames => frames.max(count as usize),
     };
     let head = size_of::<Head<N>>().next_multiple_of(align_of::<FrameEntry>());
-    let own = (head + window * size_of::<FrameEntry>()).div_ceil(FRAME) as u64;
+    let table_bytes = window
+        .checked_mul(size_of::<FrameEntry>())
+        .ok_or(AddError::TooSmall)?;
+    let tables = table_bytes.checked_add(Holders::bytes(window));
+    let all = tables.and_then(|bytes| bytes.checked_add(head));
+    let own = all.ok_or(AddError::TooSmall)?.div_ceil(FRAME) as u64;
     if own >= count {
         return Err(AddError::TooSmall);
     }
     let base = NonNull::new(address(first)).ok_or(AddError::Address)?;
-    // SAFETY: As the caller says; the head and the table fit these frames, which lie at a multiple of a frame, and zeros
-    // are entries without a slab.
-    let (head, table) = unsafe {
+    // SAFETY: As the caller says; the head and the tables fit these frames, which lie at a multiple of a frame, and zeros
+    // are entries without a slab, and frames without a holder.
+    let (head, table, holders) = unsafe {
         let at = base.cast::<Head<N>>();
         at.write(Head {
             source: Source {
@@ -303,10 +372,12 @@ unsafe fn start_heap<const N: usize>(
             slabs: MaybeUninit::uninit(),
         });
         let table = base.add(head);
-        table.write_bytes(0, window * size_of::<FrameEntry>());
+        table.write_bytes(0, table_bytes + Holders::bytes(window));
+        let holders = table.add(table_bytes).as_ptr();
+        let holders = core::slice::from_raw_parts_mut(holders, Holders::bytes(window));
         let table: &'static [FrameEntry] =
             core::slice::from_raw_parts(table.cast().as_ptr(), window);
-        (&mut *at.as_ptr(), table)
+        (&mut *at.as_ptr(), table, Holders::new(holders))
     };
     let source: &'static Source<N> = &head.source;
     // SAFETY: As the caller says.
@@ -314,13 +385,15 @@ unsafe fn start_heap<const N: usize>(
     let config = SlabConfig::new(1);
     // SAFETY: The table is new, and the caches' alone.
     let slabs = unsafe { Slabs::with_new_table(source, table, &config) };
-    let slabs: &'static Slabs<'static> = head.slabs.write(slabs.map_err(|_| AddError::TooSmall)?);
+    let slabs: &'static Slabs<'static, Exclusive> =
+        head.slabs.write(slabs.map_err(|_| AddError::TooSmall)?);
     let sizes = Kmalloc::new(slabs, Design::Slub, CacheFlags::empty());
     let cpu = slabs.cpu(0);
     Ok(Ready {
         source,
         sizes: ManuallyDrop::new(sizes.map_err(|_| AddError::TooSmall)?),
         cpu: ManuallyDrop::new(cpu.map_err(|_| AddError::TooSmall)?),
+        holders,
     })
 }
 
@@ -382,6 +455,11 @@ impl<R: RawMutex, const N: usize> Heap<R, N> {
     /// Bytes of free frames.
     pub fn free(&self) -> usize {
         self.0.lock().free()
+    }
+
+    /// How often something was given back that could not be; see [`Bytes::refused`].
+    pub fn refused(&self) -> u64 {
+        self.0.lock().refused()
     }
 }
 

@@ -7,8 +7,11 @@
 //! - `heap`: a heap on any memory, as `GlobalAlloc`; with `allocator-api2` as that crate's `Allocator`.
 //! - `report`: free page reporting for monitors of virtual machines.
 //!
-//! Invariant: an adaptor keeps nothing of its own but what its trait cannot say, such as the type of its requests. All else
-//! is in unfrag.
+//! Invariant: an adaptor keeps nothing of its own but what its trait cannot say: the type of its requests, and whose a frame
+//! is that is given back by its number. All else is in unfrag.
+//!
+//! What is given back wrongly is refused and counted, as far as it can be judged. What cannot be judged is `unsafe`: the
+//! call, or, where another crate's trait has a safe method that takes a bare address, the making of the adaptor.
 #![no_std]
 
 #[cfg(feature = "ax-allocator")]
@@ -21,6 +24,8 @@ mod gigabytes;
 pub mod global_frames;
 #[cfg(feature = "heap")]
 pub mod heap;
+#[cfg(feature = "heap")]
+mod holders;
 #[cfg(feature = "report")]
 pub mod report;
 #[cfg(feature = "x86_64")]

@@ -160,7 +160,7 @@ impl Heap {
         Some(to)
     }
 
-    /// Bytes that may be used of memory.
+    /// Bytes that may be used of memory that is in use.
     ///
     /// # Safety
     /// The memory came from [`allocate`](Heap::allocate) or [`resize`](Heap::resize), and was not given back since.
@@ -169,7 +169,8 @@ impl Heap {
             misuse("memory of no heap", memory);
         };
         match state.pages.place(memory) {
-            Place::Slab => match state.sizes.usable_size(memory) {
+            // SAFETY: as the caller says.
+            Place::Slab => match unsafe { state.sizes.usable_size(memory) } {
                 Ok(bytes) => bytes,
                 Err(_) => misuse("size of memory that is not in use", memory),
             },

@@ -13,12 +13,13 @@ use crate::word::Word;
 use crate::work::Work;
 use crate::{cache_record::NodeLists, cache_record::NodeRecord};
 use crate::{list::List, slab_record::SlabRecord};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// Batch of an array that was not used since the last run of the reaper.
 const UNTOUCHED_BATCH: u32 = 16;
 
-fn cpu_array(work: &Work) -> Option<Array> {
+fn cpu_array<R: RawMutex>(work: &Work<R>) -> Option<Array> {
     // SAFETY: the CPU alone uses its array.
     #[allow(unsafe_code)]
     unsafe {
@@ -34,7 +35,11 @@ fn shared_array(lists: &NodeLists) -> Option<Array> {
     }
 }
 
-fn alien<'a>(work: &Work<'a>, from: u8, to: u8) -> Option<&'a Locked<*mut ArrayCache>> {
+fn alien<'a, R: RawMutex>(
+    work: &Work<'a, R>,
+    from: u8,
+    to: u8,
+) -> Option<&'a Locked<*mut ArrayCache, R>> {
     let aliens = work.cache.node(from).aliens;
     // SAFETY: where there are alien arrays, there is one for each node.
     #[allow(unsafe_code)]
@@ -42,7 +47,7 @@ fn alien<'a>(work: &Work<'a>, from: u8, to: u8) -> Option<&'a Locked<*mut ArrayC
 }
 
 /// An object from the CPU's array, which is filled if it is empty.
-pub(crate) fn alloc(work: &Work, gfp: Gfp) -> Option<*mut u8> {
+pub(crate) fn alloc<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
     let mut ac = cpu_array(work)?;
     if let Some(object) = ac.pop() {
         work.cpu.alloc_fast.add(1);
@@ -68,9 +73,22 @@ pub(crate) fn alloc(work: &Work, gfp: Gfp) -> Option<*mut u8> {
     }
 }
 
+/// An object of any node's slabs, past the arrays.
+pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
+    // After a failure, for what was freed meanwhile.
+    any_node(work, 0)
+        .or_else(|| of_node(work, gfp, 0))
+        .or_else(|| any_node(work, 0))
+}
+
 /// An object of a given node, past the array.
-pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
+pub(crate) fn alloc_on<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
     work.cpu.alloc_slow.add(1);
+    of_node(work, gfp, node)
+}
+
+/// An object of a node's slabs, else of a new slab.
+fn of_node<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
     let mut from = node;
     loop {
         if let Some(object) = one_of(work, from) {
@@ -80,17 +98,17 @@ pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
     }
 }
 
-fn any_node(work: &Work, first: u8) -> Option<*mut u8> {
+fn any_node<R: RawMutex>(work: &Work<R>, first: u8) -> Option<*mut u8> {
     one_of(work, first).or_else(|| (0..work.set.nodes).find_map(|n| one_of(work, n)))
 }
 
-fn one_of(work: &Work, node: u8) -> Option<*mut u8> {
+fn one_of<R: RawMutex>(work: &Work<R>, node: u8) -> Option<*mut u8> {
     let mut lists = work.cache.node(node).lists.lock();
     take_from_slabs(work, &mut lists)
 }
 
 /// Puts a new slab on its node's list. Returns the node.
-fn add_free_slab(work: &Work, id: u32) -> u8 {
+fn add_free_slab<R: RawMutex>(work: &Work<R>, id: u32) -> u8 {
     let slab = work.map().slab(id);
     let node = slab.node;
     let mut lists = work.cache.node(node).lists.lock();
@@ -100,7 +118,7 @@ fn add_free_slab(work: &Work, id: u32) -> u8 {
 }
 
 /// Moves up to a batch into the CPU's array: from the shared array, else from slabs.
-fn refill(work: &Work, ac: &mut Array, node: u8) -> bool {
+fn refill<R: RawMutex>(work: &Work<R>, ac: &mut Array, node: u8) -> bool {
     let batch = match ac.is_touched() {
         true => work.cache.arrays.batch,
         false => work.cache.arrays.batch.min(UNTOUCHED_BATCH),
@@ -125,7 +143,7 @@ fn refill(work: &Work, ac: &mut Array, node: u8) -> bool {
 }
 
 /// Takes an object of a partial slab, else of a free one.
-fn take_from_slabs(work: &Work, lists: &mut NodeLists) -> Option<*mut u8> {
+fn take_from_slabs<R: RawMutex>(work: &Work<R>, lists: &mut NodeLists) -> Option<*mut u8> {
     let map = work.map();
     let from_free = lists.partial.first().is_none();
     let id = lists.partial.first().or(lists.free.first())?;
@@ -134,7 +152,7 @@ fn take_from_slabs(work: &Work, lists: &mut NodeLists) -> Option<*mut u8> {
     let i = w.head() - 1;
     // SAFETY: the node's lock guards the slab's index table.
     #[allow(unsafe_code)]
-    let following = unsafe { slab.bufctl(i).read() };
+    let following = unsafe { map.bufctl(id, i).read() };
     let new = Word::new(following, w.inuse() + 1, true);
     slab.word.store(new);
     lists.free_objects -= 1;
@@ -156,13 +174,18 @@ fn take_from_slabs(work: &Work, lists: &mut NodeLists) -> Option<*mut u8> {
 }
 
 /// Free objects that a node keeps in slabs. `spec: 6.1`
-fn free_limit(work: &Work) -> u64 {
+fn free_limit<R: RawMutex>(work: &Work<R>) -> u64 {
     (1 + u64::from(work.set.cpus)) * u64::from(work.cache.arrays.batch)
         + u64::from(work.cache.objects)
 }
 
 /// Frees an object into its slab, under its node's lock. A slab above the limit goes to `gone`.
-fn put_into_slab(work: &Work, lists: &mut NodeLists, object: *mut u8, gone: &mut List) -> bool {
+fn put_into_slab<R: RawMutex>(
+    work: &Work<R>,
+    lists: &mut NodeLists,
+    object: *mut u8,
+    gone: &mut List,
+) -> bool {
     let map = work.map();
     let Some((id, slab)) = slab_of(work, object) else {
         return false;
@@ -177,7 +200,7 @@ fn put_into_slab(work: &Work, lists: &mut NodeLists, object: *mut u8, gone: &mut
     // SAFETY: the node's lock guards the slab's index table.
     #[allow(unsafe_code)]
     unsafe {
-        slab.bufctl(i).write(w.head());
+        map.bufctl(id, i).write(w.head());
     }
     slab.word.store(new);
     lists.free_objects += 1;
@@ -196,19 +219,22 @@ fn put_into_slab(work: &Work, lists: &mut NodeLists, object: *mut u8, gone: &mut
     true
 }
 
-fn slab_of<'a>(work: &Work<'a>, object: *mut u8) -> Option<(u32, &'a SlabRecord)> {
+fn slab_of<'a, R: RawMutex>(
+    work: &Work<'a, R>,
+    object: *mut u8,
+) -> Option<(u32, &'a SlabRecord<R>)> {
     let id = work.map().entry(object)?;
     Some((id, work.map().slab(id)))
 }
 
-fn discard_all(work: &Work, mut gone: List) {
+fn discard_all<R: RawMutex>(work: &Work<R>, mut gone: List) {
     while let Some(id) = gone.pop_front(work.map()) {
         discard(work.set, work.cache, id);
     }
 }
 
 /// Frees an object.
-pub(crate) fn free(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+pub(crate) fn free<R: RawMutex>(work: &Work<R>, id: u32, object: *mut u8) -> Result<(), FaultKind> {
     let slab = work.map().slab(id);
     let node = work.cpu.node.get();
     if !work.has_cpu {
@@ -231,7 +257,7 @@ pub(crate) fn free(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKin
     Ok(())
 }
 
-fn free_into(work: &Work, node: u8, object: *mut u8) -> Result<(), FaultKind> {
+fn free_into<R: RawMutex>(work: &Work<R>, node: u8, object: *mut u8) -> Result<(), FaultKind> {
     let mut gone = List::default();
     let mut lists = work.cache.node(node).lists.lock();
     let done = put_into_slab(work, &mut lists, object, &mut gone);
@@ -244,7 +270,12 @@ fn free_into(work: &Work, node: u8, object: *mut u8) -> Result<(), FaultKind> {
     }
 }
 
-fn free_alien(work: &Work, from: u8, to: u8, object: *mut u8) -> Result<(), FaultKind> {
+fn free_alien<R: RawMutex>(
+    work: &Work<R>,
+    from: u8,
+    to: u8,
+    object: *mut u8,
+) -> Result<(), FaultKind> {
     let Some(alien) = alien(work, from, to) else {
         return free_into(work, to, object);
     };
@@ -256,16 +287,19 @@ fn free_alien(work: &Work, from: u8, to: u8, object: *mut u8) -> Result<(), Faul
         drop(guard);
         return free_into(work, to, object);
     };
+    let mut gone = List::default();
     if array.avail() == array.limit() {
-        drain_into(work, &mut array, u32::MAX, to);
+        put_cold(work, &mut array, u32::MAX, to, &mut gone);
     }
     array.push(object);
+    drop(guard);
+    discard_all(work, gone);
     Ok(())
 }
 
 /// Makes room in a full array: the coldest batch goes to the shared array as far as that has room, else to
 /// slabs.
-fn flush_batch(work: &Work, ac: &mut Array, node: u8) {
+fn flush_batch<R: RawMutex>(work: &Work<R>, ac: &mut Array, node: u8) {
     let batch = work.cache.arrays.batch;
     let mut gone = List::default();
     let mut lists = work.cache.node(node).lists.lock();
@@ -283,31 +317,38 @@ fn flush_batch(work: &Work, ac: &mut Array, node: u8) {
     discard_all(work, gone);
 }
 
-fn drain_into(work: &Work, array: &mut Array, n: u32, node: u8) {
+fn drain_into<R: RawMutex>(work: &Work<R>, array: &mut Array, n: u32, node: u8) {
     let mut gone = List::default();
-    let mut lists = work.cache.node(node).lists.lock();
-    array.take_cold(n, |o| {
-        put_into_slab(work, &mut lists, o, &mut gone);
-    });
-    drop(lists);
+    put_cold(work, array, n, node, &mut gone);
     discard_all(work, gone);
 }
 
-fn drain_aliens(work: &Work, from: u8) {
+/// Frees the coldest objects of an array into slabs of a node; slabs above the limit go to `gone`.
+fn put_cold<R: RawMutex>(work: &Work<R>, array: &mut Array, n: u32, node: u8, gone: &mut List) {
+    let mut lists = work.cache.node(node).lists.lock();
+    array.take_cold(n, |o| {
+        put_into_slab(work, &mut lists, o, gone);
+    });
+}
+
+fn drain_aliens<R: RawMutex>(work: &Work<R>, from: u8) {
     for to in 0..work.set.nodes {
         let Some(alien) = alien(work, from, to) else {
             return;
         };
+        let mut gone = List::default();
         let guard = alien.lock();
         // SAFETY: the lock guards it.
         #[allow(unsafe_code)]
         if let Some(mut array) = unsafe { Array::new(*guard) } {
-            drain_into(work, &mut array, u32::MAX, to);
+            put_cold(work, &mut array, u32::MAX, to, &mut gone);
         }
+        drop(guard);
+        discard_all(work, gone);
     }
 }
 
-fn drain_shared(work: &Work, n: &NodeRecord, count: u32) {
+fn drain_shared<R: RawMutex>(work: &Work<R>, n: &NodeRecord<R>, count: u32) {
     let mut gone = List::default();
     let mut lists = n.lists.lock();
     if let Some(mut shared) = shared_array(&lists) {
@@ -320,14 +361,14 @@ fn drain_shared(work: &Work, n: &NodeRecord, count: u32) {
 }
 
 /// Frees the objects of the CPU's array into their slabs.
-pub(crate) fn flush(work: &Work) {
+pub(crate) fn flush<R: RawMutex>(work: &Work<R>) {
     if let Some(mut ac) = cpu_array(work) {
         drain_into(work, &mut ac, u32::MAX, work.cpu.node.get());
     }
 }
 
 /// Empties the arrays of all nodes and returns the free slabs.
-pub(crate) fn shrink(work: &Work) {
+pub(crate) fn shrink<R: RawMutex>(work: &Work<R>) {
     for node in 0..work.set.nodes {
         drain_aliens(work, node);
         drain_shared(work, work.cache.node(node), u32::MAX);
@@ -338,7 +379,7 @@ pub(crate) fn shrink(work: &Work) {
 }
 
 /// Returns up to `most` free slabs of a node.
-fn free_slabs(work: &Work, node: u8, most: u32) {
+fn free_slabs<R: RawMutex>(work: &Work<R>, node: u8, most: u32) {
     let mut gone = List::default();
     let mut lists = work.cache.node(node).lists.lock();
     while gone.nr < most
@@ -352,7 +393,7 @@ fn free_slabs(work: &Work, node: u8, most: u32) {
 }
 
 /// The reaper for a CPU, every 2 s: frees a fifth of an array that was not used into the slabs.
-pub(crate) fn reap_cpu(work: &Work) {
+pub(crate) fn reap_cpu<R: RawMutex>(work: &Work<R>) {
     drain_aliens(work, work.cpu.node.get());
     if let Some(mut ac) = cpu_array(work)
         && !ac.untouch()
@@ -368,7 +409,7 @@ pub(crate) fn reap_cpu(work: &Work) {
 
 /// The reaper for a node, every 4 s: frees a fifth of the shared array, and of the free slabs unless objects
 /// were taken since the last run.
-pub(crate) fn reap_node(work: &Work, node: u8) {
+pub(crate) fn reap_node<R: RawMutex>(work: &Work<R>, node: u8) {
     let n = work.cache.node(node);
     let shared_limit = {
         let lists = n.lists.lock();

@@ -6,6 +6,7 @@
 use crate::lock::Locked;
 use crate::memory::Memory;
 use core::ptr::NonNull;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// Objects that an array for another node holds.
@@ -99,7 +100,11 @@ impl Array {
 
 /// Makes an empty array.
 #[allow(unsafe_code)]
-pub(crate) fn new_array(memory: &Memory, limit: u32, node: u8) -> Option<*mut ArrayCache> {
+pub(crate) fn new_array<R: RawMutex>(
+    memory: &Memory<R>,
+    limit: u32,
+    node: u8,
+) -> Option<*mut ArrayCache> {
     let at = memory.alloc_record(array_bytes(limit), Gfp::KERNEL, node)?;
     let at = at.cast::<ArrayCache>();
     let empty = ArrayCache {
@@ -114,14 +119,14 @@ pub(crate) fn new_array(memory: &Memory, limit: u32, node: u8) -> Option<*mut Ar
 
 /// Makes the arrays for other nodes.
 #[allow(unsafe_code)]
-pub(crate) fn new_aliens(
-    memory: &Memory,
+pub(crate) fn new_aliens<R: RawMutex>(
+    memory: &Memory<R>,
     nodes: u8,
     own: u8,
-) -> Option<*const Locked<*mut ArrayCache>> {
-    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache>>();
+) -> Option<*const Locked<*mut ArrayCache, R>> {
+    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache, R>>();
     let at = memory.alloc_record(bytes, Gfp::KERNEL, own)?;
-    let at = at.cast::<Locked<*mut ArrayCache>>();
+    let at = at.cast::<Locked<*mut ArrayCache, R>>();
     for n in 0..nodes {
         let array = match n == own {
             true => core::ptr::null_mut(),
@@ -135,7 +140,7 @@ pub(crate) fn new_aliens(
 
 /// Returns an array, empty or not.
 #[allow(unsafe_code)]
-pub(crate) fn free_array(memory: &Memory, at: *mut ArrayCache) {
+pub(crate) fn free_array<R: RawMutex>(memory: &Memory<R>, at: *mut ArrayCache) {
     if let Some(at) = NonNull::new(at) {
         // SAFETY: the caller has the array alone; it was allocated with that size.
         unsafe {
@@ -147,7 +152,11 @@ pub(crate) fn free_array(memory: &Memory, at: *mut ArrayCache) {
 
 /// Returns the arrays for other nodes.
 #[allow(unsafe_code)]
-pub(crate) fn free_aliens(memory: &Memory, nodes: u8, aliens: *const Locked<*mut ArrayCache>) {
+pub(crate) fn free_aliens<R: RawMutex>(
+    memory: &Memory<R>,
+    nodes: u8,
+    aliens: *const Locked<*mut ArrayCache, R>,
+) {
     let Some(at) = NonNull::new(aliens.cast_mut()) else {
         return;
     };
@@ -156,7 +165,7 @@ pub(crate) fn free_aliens(memory: &Memory, nodes: u8, aliens: *const Locked<*mut
         let array = unsafe { *at.add(n).as_ref().lock() };
         free_array(memory, array);
     }
-    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache>>();
+    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache, R>>();
     // SAFETY: allocated with that size.
     unsafe { memory.free_record(at.cast(), bytes) };
 }

@@ -5,7 +5,8 @@
 //! whose records are all free goes back at once, except for one in each class, so that a single record
 //! does not allocate and free a page each time. [`trim`](BootstrapCache::trim) returns those as well.
 //!
-//! Invariant: a page with a free record is on its class's list, others are on none.
+//! Invariant: a page with a free record is on its class's list, others are on none. A page's head is reached through
+//! raw pointers, as its neighbours on the list lead to it too; the lock is not held while a page comes or goes.
 
 use crate::formulas::{PAGE, order_for};
 use crate::lock::Locked;
@@ -15,6 +16,7 @@ use crate::{
     pages::{PageRequest, Pages},
 };
 use core::ptr::{NonNull, null_mut};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 use unfrag::frame::Pfn;
 
@@ -38,8 +40,8 @@ struct Class {
 }
 
 /// The bootstrap cache.
-pub(crate) struct BootstrapCache {
-    classes: Locked<[Class; CLASSES.len()]>,
+pub(crate) struct BootstrapCache<R: RawMutex> {
+    classes: Locked<[Class; CLASSES.len()], R>,
     /// Pages held.
     pages: AtomicU64,
 }
@@ -63,8 +65,8 @@ fn request(order: u8, gfp: Gfp, node: u8) -> PageRequest {
 }
 
 #[allow(unsafe_code)]
-impl BootstrapCache {
-    pub fn new() -> BootstrapCache {
+impl<R: RawMutex> BootstrapCache<R> {
+    pub fn new() -> BootstrapCache<R> {
         BootstrapCache {
             classes: Locked::new(
                 [const {
@@ -79,12 +81,13 @@ impl BootstrapCache {
     }
 
     /// Its lock.
-    pub fn raw_lock(&self) -> &Locked<impl Sized> {
+    pub fn raw_lock(&self) -> &Locked<impl Sized, R> {
         &self.classes
     }
 
     /// Pages held.
     pub fn pages(&self) -> u64 {
+        // Relaxed, here and below: nothing is read because of this count.
         self.pages.load(Ordering::Relaxed)
     }
 
@@ -92,7 +95,7 @@ impl BootstrapCache {
     pub fn alloc(
         &self,
         pages: &dyn Pages,
-        map: &DirectMap,
+        map: &DirectMap<R>,
         bytes: usize,
         gfp: Gfp,
         node: u8,
@@ -113,14 +116,14 @@ impl BootstrapCache {
         let c = &mut classes[class];
         // SAFETY: pages on the list have a head and a free record, whose first word is the next one.
         let record = unsafe {
-            let head = &mut *c.pages;
-            let record = head.free;
-            head.free = record.cast::<*mut u8>().read();
-            if head.inuse == 0 {
+            let head = c.pages;
+            let record = (*head).free;
+            (*head).free = record.cast::<*mut u8>().read();
+            if (*head).inuse == 0 {
                 c.empty -= 1;
             }
-            head.inuse += 1;
-            if head.free.is_null() {
+            (*head).inuse += 1;
+            if (*head).free.is_null() {
                 unlink(c, head);
             }
             record.write_bytes(0, usize::from(CLASSES[class]));
@@ -136,7 +139,7 @@ impl BootstrapCache {
     pub unsafe fn free(
         &self,
         pages: &dyn Pages,
-        map: &DirectMap,
+        map: &DirectMap<R>,
         record: NonNull<u8>,
         bytes: usize,
     ) {
@@ -154,16 +157,15 @@ impl BootstrapCache {
         let head: *mut Head = map.frame(frame as u32).cast();
         // SAFETY: the caller's record lies behind the head of its page.
         let gone = unsafe {
-            let h = &mut *head;
-            debug_assert_eq!(usize::from(h.class), class, "freed with another size");
-            record.cast::<*mut u8>().write(h.free);
-            let was_full = h.free.is_null();
-            h.free = record;
-            h.inuse -= 1;
+            debug_assert_eq!(usize::from((*head).class), class, "freed with another size");
+            record.cast::<*mut u8>().write((*head).free);
+            let was_full = (*head).free.is_null();
+            (*head).free = record;
+            (*head).inuse -= 1;
             if was_full {
                 link(c, head);
             }
-            let empty = h.inuse == 0;
+            let empty = (*head).inuse == 0;
             c.empty += u32::from(empty);
             let gone = empty && c.empty > 1;
             if gone {
@@ -181,7 +183,7 @@ impl BootstrapCache {
     }
 
     /// Returns the pages without a record in use.
-    pub fn trim(&self, pages: &dyn Pages, map: &DirectMap) {
+    pub fn trim(&self, pages: &dyn Pages, map: &DirectMap<R>) {
         for class in 0..CLASSES.len() {
             loop {
                 let mut classes = self.classes.lock();
@@ -213,7 +215,7 @@ impl BootstrapCache {
     fn new_page(
         &self,
         pages: &dyn Pages,
-        map: &DirectMap,
+        map: &DirectMap<R>,
         class: usize,
         gfp: Gfp,
         node: u8,
@@ -245,7 +247,7 @@ impl BootstrapCache {
     fn alloc_block(
         &self,
         pages: &dyn Pages,
-        map: &DirectMap,
+        map: &DirectMap<R>,
         bytes: usize,
         gfp: Gfp,
         node: u8,
@@ -260,7 +262,7 @@ impl BootstrapCache {
     fn block(
         &self,
         pages: &dyn Pages,
-        map: &DirectMap,
+        map: &DirectMap<R>,
         order: u8,
         gfp: Gfp,
         node: u8,

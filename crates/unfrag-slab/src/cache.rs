@@ -7,6 +7,7 @@
 use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::cpu::Cpu;
 use crate::fault::{Fault, Name};
+use crate::lock::SpinLock;
 use crate::object::{CacheFlags, next, set_next};
 use crate::rules::Design;
 use crate::set::Set;
@@ -14,6 +15,7 @@ use crate::slow;
 use crate::sync::Ordering;
 use core::fmt;
 use core::ptr::NonNull;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// No memory for an object: the page allocator gave no page, and no slab had a free object.
@@ -33,33 +35,37 @@ impl core::error::Error for NoMemory {}
 
 /// A cache of objects of one size, of one of the three designs.
 ///
-/// Any number of CPUs may use it at once. Dropping it destroys it if none of its objects is in use;
+/// `R` is the lock of its set. Any number of CPUs may use it at once. Dropping it destroys it if none of its objects is in use;
 /// [`destroy`](KmemCache::destroy) reports those that are.
-pub struct KmemCache<'s> {
-    pub(crate) record: NonNull<CacheRecord>,
-    set: &'s Set,
-    cpus: NonNull<CpuRecord>,
+pub struct KmemCache<'s, R: RawMutex = SpinLock> {
+    /// The pointer of the record's allocation, through which it is freed.
+    pub(crate) record: NonNull<CacheRecord<R>>,
+    set: &'s Set<R>,
+    cpus: NonNull<CpuRecord<R>>,
 }
 
 // SAFETY: what CPUs share is atomic or locked; the rest needs a CPU's token.
 #[allow(unsafe_code)]
-unsafe impl Send for KmemCache<'_> {}
+unsafe impl<R: RawMutex + Send + Sync> Send for KmemCache<'_, R> {}
 // SAFETY: what CPUs share is atomic or locked; the rest needs a CPU's token.
 #[allow(unsafe_code)]
-unsafe impl Sync for KmemCache<'_> {}
+unsafe impl<R: RawMutex + Send + Sync> Sync for KmemCache<'_, R> {}
 
-impl<'s> KmemCache<'s> {
+impl<'s, R: RawMutex> KmemCache<'s, R> {
     /// A handle to a cache of the set.
-    pub(crate) fn new(set: &'s Set, record: &CacheRecord) -> KmemCache<'s> {
+    pub(crate) fn new(set: &'s Set<R>, record: NonNull<CacheRecord<R>>) -> KmemCache<'s, R> {
+        // SAFETY: the caller's record lives, and counts this handle.
+        #[allow(unsafe_code)]
+        let cpus = unsafe { record.as_ref() }.cpus.cast_mut();
         KmemCache {
-            record: NonNull::from(record),
+            record,
             set,
-            cpus: NonNull::new(record.cpus.cast_mut()).unwrap_or(NonNull::dangling()),
+            cpus: NonNull::new(cpus).unwrap_or(NonNull::dangling()),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn record(&self) -> &CacheRecord {
+    pub(crate) fn record(&self) -> &CacheRecord<R> {
         // SAFETY: the descriptor lives as long as a handle does.
         #[allow(unsafe_code)]
         unsafe {
@@ -68,10 +74,8 @@ impl<'s> KmemCache<'s> {
     }
 
     #[inline(always)]
-    fn cpu_record(&self, cpu: &Cpu<'_>) -> &CpuRecord {
-        if !core::ptr::eq(cpu.set(), self.set) {
-            foreign_cpu();
-        }
+    fn cpu_record(&self, cpu: &Cpu<'_, R>) -> &CpuRecord<R> {
+        cpu.check_set(self.set);
         // SAFETY: a set's tokens have numbers below its number of CPUs, and a cache has a record for
         // each.
         #[allow(unsafe_code)]
@@ -89,7 +93,7 @@ impl<'s> KmemCache<'s> {
     /// If the token is one of another set of caches.
     #[inline]
     #[allow(unsafe_code)]
-    pub fn alloc(&self, cpu: &Cpu<'_>, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+    pub fn alloc(&self, cpu: &Cpu<'_, R>, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
         let own = self.cpu_record(cpu);
         let object = match NonNull::new(own.head.get()) {
             Some(object) => {
@@ -118,7 +122,7 @@ impl<'s> KmemCache<'s> {
     /// # Panics
     /// As [`alloc`](KmemCache::alloc).
     #[allow(unsafe_code)]
-    pub fn alloc_on(&self, cpu: &Cpu<'_>, gfp: Gfp, node: u8) -> Result<NonNull<u8>, NoMemory> {
+    pub fn alloc_on(&self, cpu: &Cpu<'_, R>, gfp: Gfp, node: u8) -> Result<NonNull<u8>, NoMemory> {
         let own = self.cpu_record(cpu);
         let got = self.alloc_slow(own, gfp, Some(node));
         let object = match got {
@@ -137,7 +141,7 @@ impl<'s> KmemCache<'s> {
     #[inline]
     fn alloc_slow(
         &self,
-        cpu: &CpuRecord,
+        cpu: &CpuRecord<R>,
         gfp: Gfp,
         node: Option<u8>,
     ) -> Result<NonNull<u8>, NoMemory> {
@@ -160,10 +164,11 @@ impl<'s> KmemCache<'s> {
     /// As [`alloc`](KmemCache::alloc).
     #[inline]
     #[allow(unsafe_code)]
-    pub unsafe fn free(&self, cpu: &Cpu<'_>, object: NonNull<u8>) -> Result<(), Fault> {
+    pub unsafe fn free(&self, cpu: &Cpu<'_, R>, object: NonNull<u8>) -> Result<(), Fault> {
         let own = self.cpu_record(cpu);
         let object = object.as_ptr();
         if let Some(id) = cpu.map.entry(object)
+            // Relaxed: only this CPU makes a slab its own or gives it up, so it reads what it wrote.
             && cpu.map.slab(id).owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr()
         {
             // SAFETY: the caller gives the object up, and it is one of a slab of this CPU.
@@ -180,7 +185,7 @@ impl<'s> KmemCache<'s> {
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) unsafe fn free_of_any(
-        cpu: &Cpu<'_>,
+        cpu: &Cpu<'_, R>,
         object: NonNull<u8>,
         flags: CacheFlags,
     ) -> bool {
@@ -195,6 +200,7 @@ impl<'s> KmemCache<'s> {
         let cache = slab.cache();
         // SAFETY: a cache of the token's set has a record for each of its CPUs.
         let own = unsafe { &*cache.cpus.add(cpu.id().into()) };
+        // Relaxed: as in `free`.
         let is_own = slab.owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr();
         let hit = is_own && cache.flags.contains(flags);
         if hit {
@@ -202,6 +208,23 @@ impl<'s> KmemCache<'s> {
             unsafe { put(cpu.set(), cache, own, object) };
         }
         hit
+    }
+
+    /// Allocates an object without a CPU's token, for a caller that has none: an interrupt, a thread beyond the number of
+    /// CPUs. It comes from a slab of a node, under that node's lock; no lock is held while a new slab is made. So it is
+    /// slower than [`alloc`](KmemCache::alloc).
+    ///
+    /// # Errors
+    /// If there is no memory for it. Objects on the lists of CPUs are not looked at.
+    #[allow(unsafe_code)]
+    pub fn alloc_without_cpu(&self, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+        let object = slow::alloc_without_cpu(self.set, self.record(), gfp);
+        let object = object.and_then(NonNull::new).ok_or(NoMemory)?;
+        if gfp.contains(Gfp::ZERO) {
+            // SAFETY: the object is new and that long.
+            unsafe { object.write_bytes(0, self.object_size()) };
+        }
+        Ok(object)
     }
 
     /// Frees an object without a CPU's token: it goes back to its slab, under a lock.
@@ -226,7 +249,7 @@ impl<'s> KmemCache<'s> {
     #[allow(unsafe_code)]
     pub fn alloc_bulk(
         &self,
-        cpu: &Cpu<'_>,
+        cpu: &Cpu<'_, R>,
         gfp: Gfp,
         into: &mut [NonNull<u8>],
     ) -> Result<(), NoMemory> {
@@ -258,7 +281,7 @@ impl<'s> KmemCache<'s> {
     /// # Panics
     /// As [`alloc`](KmemCache::alloc).
     #[allow(unsafe_code)]
-    pub unsafe fn free_bulk(&self, cpu: &Cpu<'_>, objects: &[NonNull<u8>]) -> Result<(), Fault> {
+    pub unsafe fn free_bulk(&self, cpu: &Cpu<'_, R>, objects: &[NonNull<u8>]) -> Result<(), Fault> {
         let mut done = Ok(());
         for object in objects {
             // SAFETY: as the caller says.
@@ -268,7 +291,7 @@ impl<'s> KmemCache<'s> {
         done
     }
 
-    pub(crate) fn set(&self) -> &'s Set {
+    pub(crate) fn set(&self) -> &'s Set<R> {
         self.set
     }
 
@@ -294,6 +317,7 @@ impl<'s> KmemCache<'s> {
 
     /// Whether it shares its slabs with another cache.
     pub fn is_merged(&self) -> bool {
+        // Relaxed: a count for whoever asks.
         self.record().handles.load(Ordering::Relaxed) > 1
     }
 
@@ -303,7 +327,7 @@ impl<'s> KmemCache<'s> {
     }
 }
 
-impl fmt::Debug for KmemCache<'_> {
+impl<R: RawMutex> fmt::Debug for KmemCache<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "KmemCache({}, {})", self.name(), self.design())
     }
@@ -315,7 +339,12 @@ impl fmt::Debug for KmemCache<'_> {
 /// The caller is that CPU, gives the object up, and its slab is one of this CPU's.
 #[inline(always)]
 #[allow(unsafe_code)]
-unsafe fn put(set: &Set, cache: &CacheRecord, own: &CpuRecord, object: *mut u8) {
+unsafe fn put<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    own: &CpuRecord<R>,
+    object: *mut u8,
+) {
     // SAFETY: as the caller says.
     unsafe { set_next(object, own.next_at.get(), own.head.get()) };
     own.head.set(object);
@@ -325,10 +354,4 @@ unsafe fn put(set: &Set, cache: &CacheRecord, own: &CpuRecord, object: *mut u8) 
     if nr > own.hiwater.get() {
         slow::overflow(set, cache, own);
     }
-}
-
-#[cold]
-#[inline(never)]
-fn foreign_cpu() -> ! {
-    panic!("the CPU's token belongs to another set of slab caches")
 }

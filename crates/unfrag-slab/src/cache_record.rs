@@ -12,14 +12,15 @@ use crate::lock::{Counter, Locked};
 use crate::object::{CacheFlags, Constructor, ObjectLayout};
 use crate::remote::RemoteQueue;
 use crate::rules::Design;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, spin};
 use core::cell::Cell;
 use core::ptr::null_mut;
+use lock_api::RawMutex;
 use unfrag::frame::NR_ORDERS;
 
 /// The record of a CPU in a cache.
 #[repr(C, align(64))]
-pub(crate) struct CpuRecord {
+pub(crate) struct CpuRecord<R: RawMutex> {
     // The fast paths touch the first cache line only.
     /// Chain of free objects, by address.
     pub head: Cell<*mut u8>,
@@ -49,7 +50,7 @@ pub(crate) struct CpuRecord {
     pub remote_list: RemoteList,
 
     /// Slabs of this CPU with free objects (SLQB).
-    pub own_slabs: Locked<List>,
+    pub own_slabs: Locked<List, R>,
     /// The CPU's array (SLAB).
     pub array: Cell<*mut ArrayCache>,
 
@@ -61,9 +62,9 @@ pub(crate) struct CpuRecord {
     pub remote: RemoteQueue,
 }
 
-impl CpuRecord {
+impl<R: RawMutex> CpuRecord<R> {
     /// Empty lists.
-    pub fn new(node: u8, hiwater: u32, next_at: usize, array: *mut ArrayCache) -> CpuRecord {
+    pub fn new(node: u8, hiwater: u32, next_at: usize, array: *mut ArrayCache) -> CpuRecord<R> {
         CpuRecord {
             head: Cell::new(null_mut()),
             nr: Cell::new(0),
@@ -104,14 +105,14 @@ pub(crate) struct RemoteList {
 }
 
 /// The record of a node in a cache.
-pub(crate) struct NodeRecord {
-    pub lists: Locked<NodeLists>,
+pub(crate) struct NodeRecord<R: RawMutex> {
+    pub lists: Locked<NodeLists, R>,
     /// Slabs.
     pub slabs: AtomicU64,
     /// Objects that they have room for.
     pub objects: AtomicU64,
     /// Objects freed here that belong to another node, an array for each (SLAB).
-    pub aliens: *const Locked<*mut ArrayCache>,
+    pub aliens: *const Locked<*mut ArrayCache, R>,
 }
 
 /// A node's lists.
@@ -142,12 +143,12 @@ unsafe impl Send for Quarantine {}
 unsafe impl Send for NodeLists {}
 
 /// A cache.
-pub(crate) struct CacheRecord {
+pub(crate) struct CacheRecord<R: RawMutex> {
     /// How many records there are of each kind.
     pub cpu_count: u16,
     pub node_count: u8,
-    pub cpus: *const CpuRecord,
-    pub nodes: *const NodeRecord,
+    pub cpus: *const CpuRecord<R>,
+    pub nodes: *const NodeRecord<R>,
     pub name: Name,
     pub design: Design,
     pub flags: CacheFlags,
@@ -181,15 +182,21 @@ pub(crate) struct CacheRecord {
     /// Misuses found.
     pub faults: AtomicU64,
     /// Free objects taken out of use because they were written to.
-    pub quarantine: Locked<Quarantine>,
-    /// Next in the list of all caches, which its lock guards.
-    pub next: Cell<*const CacheRecord>,
+    pub quarantine: Locked<Quarantine, R>,
+    /// Allocations and frees without a CPU.
+    pub alloc_apart: AtomicU64,
+    pub free_apart: AtomicU64,
+    /// Walks over the list of caches that have this one in hand without its lock.
+    pub kept: AtomicU32,
+    /// Next in the list of all caches, and number by age; the list's lock guards both.
+    pub next: Cell<*mut CacheRecord<R>>,
+    pub born: Cell<u64>,
 }
 
-impl CacheRecord {
+impl<R: RawMutex> CacheRecord<R> {
     /// Record of a CPU.
     #[inline]
-    pub fn cpu(&self, cpu: u16) -> &CpuRecord {
+    pub fn cpu(&self, cpu: u16) -> &CpuRecord<R> {
         assert!(cpu < self.cpu_count, "no such CPU");
         // SAFETY: there is a record for each CPU.
         #[allow(unsafe_code)]
@@ -198,17 +205,24 @@ impl CacheRecord {
         }
     }
     /// All records of CPUs.
-    pub fn all_cpus(&self) -> impl Iterator<Item = &CpuRecord> {
+    pub fn all_cpus(&self) -> impl Iterator<Item = &CpuRecord<R>> {
         (0..self.cpu_count).map(|c| self.cpu(c))
     }
     /// Record of a node.
     #[inline]
-    pub fn node(&self, node: u8) -> &NodeRecord {
+    pub fn node(&self, node: u8) -> &NodeRecord<R> {
         assert!(node < self.node_count, "no such node");
         // SAFETY: there is a record for each node.
         #[allow(unsafe_code)]
         unsafe {
             &*self.nodes.add(node.into())
+        }
+    }
+    /// Waits until no walk has the cache in hand. The caller took it off the list, so that none begins.
+    pub fn wait_until_let_go(&self) {
+        // Acquire: pairs with the release of whoever lets the cache go.
+        while self.kept.load(Ordering::Acquire) != 0 {
+            spin();
         }
     }
     /// Whether objects are checked.

@@ -4,10 +4,12 @@
 //! to it gives access to that CPU's lists without an atomic operation. A process gives each thread
 //! one; the simulated machine holds all of them and uses that of the CPU it is on.
 
+use crate::lock::SpinLock;
 use crate::map::DirectMap;
 use crate::set::Set;
 use core::cell::Cell;
 use core::marker::PhantomData;
+use lock_api::RawMutex;
 
 /// Why there is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +37,19 @@ impl core::error::Error for CpuError {}
 
 /// The token of a CPU of one set of caches. Dropping it lets another thread be that CPU; what the
 /// CPU's lists hold stays there.
-pub struct Cpu<'s> {
-    set: &'s Set,
-    pub(crate) map: DirectMap,
+pub struct Cpu<'s, R: RawMutex = SpinLock> {
+    set: &'s Set<R>,
+    pub(crate) map: DirectMap<R>,
     id: u16,
     not_sync: PhantomData<Cell<()>>,
 }
 
 // SAFETY: the token may move to another thread, which is that CPU from then on.
 #[allow(unsafe_code)]
-unsafe impl Send for Cpu<'_> {}
+unsafe impl<R: RawMutex + Send + Sync> Send for Cpu<'_, R> {}
 
-impl<'s> Cpu<'s> {
-    pub(crate) fn claim(set: &'s Set, id: u16) -> Result<Cpu<'s>, CpuError> {
+impl<'s, R: RawMutex> Cpu<'s, R> {
+    pub(crate) fn claim(set: &'s Set<R>, id: u16) -> Result<Cpu<'s, R>, CpuError> {
         if id >= set.cpus {
             return Err(CpuError::NoSuchCpu(id));
         }
@@ -70,20 +72,36 @@ impl<'s> Cpu<'s> {
     pub fn node(&self) -> u8 {
         (self.set.node_of_cpu)(self.id)
     }
+    /// Checks that it is a token of this set.
+    ///
+    /// # Panics
+    /// If it is one of another.
     #[inline(always)]
-    pub(crate) fn set(&self) -> &'s Set {
+    pub(crate) fn check_set(&self, set: &Set<R>) {
+        if !core::ptr::eq(self.set, set) {
+            foreign_cpu();
+        }
+    }
+    #[inline(always)]
+    pub(crate) fn set(&self) -> &'s Set<R> {
         self.set
     }
 }
 
-impl Drop for Cpu<'_> {
+impl<R: RawMutex> Drop for Cpu<'_, R> {
     fn drop(&mut self) {
         self.set.release(self.id);
     }
 }
 
-impl core::fmt::Debug for Cpu<'_> {
+impl<R: RawMutex> core::fmt::Debug for Cpu<'_, R> {
     fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
         write!(f, "Cpu({})", self.id)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn foreign_cpu() -> ! {
+    panic!("the CPU's token belongs to another set of slab caches")
 }

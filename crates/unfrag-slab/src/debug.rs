@@ -8,6 +8,7 @@ use crate::fault::FaultKind;
 use crate::map::DirectMap;
 use crate::object::CacheFlags;
 use crate::rules::Design;
+use lock_api::RawMutex;
 
 /// SLAB's red zones.
 const SLAB_INACTIVE: u64 = 0x09F9_1102_9D74_E35B;
@@ -47,11 +48,11 @@ fn set_word(object: *mut u8, at: i64, to: u64) {
     unsafe { object.offset(at as isize).cast::<u64>().write(to) }
 }
 
-fn red_words(cache: &CacheRecord) -> [i64; 2] {
+fn red_words<R: RawMutex>(cache: &CacheRecord<R>) -> [i64; 2] {
     [-8, i64::from(cache.layout.red_at)]
 }
 
-fn set_state(cache: &CacheRecord, object: *mut u8, in_use: bool) {
+fn set_state<R: RawMutex>(cache: &CacheRecord<R>, object: *mut u8, in_use: bool) {
     if cache.flags.contains(CacheFlags::RED_ZONE) {
         for at in red_words(cache) {
             set_word(object, at, red(cache.design, in_use));
@@ -62,12 +63,12 @@ fn set_state(cache: &CacheRecord, object: *mut u8, in_use: bool) {
 }
 
 /// Whether objects are filled: a constructor's work would be lost.
-fn is_poisoned(cache: &CacheRecord) -> bool {
+fn is_poisoned<R: RawMutex>(cache: &CacheRecord<R>) -> bool {
     cache.flags.contains(CacheFlags::POISON) && cache.ctor.is_none()
 }
 
 #[allow(unsafe_code)]
-fn fill(cache: &CacheRecord, object: *mut u8, with: u8) {
+fn fill<R: RawMutex>(cache: &CacheRecord<R>, object: *mut u8, with: u8) {
     let n = cache.object_size as usize;
     // SAFETY: the object is not in use, and that long.
     unsafe {
@@ -77,7 +78,7 @@ fn fill(cache: &CacheRecord, object: *mut u8, with: u8) {
 }
 
 /// An object of a new slab.
-pub(crate) fn on_new(cache: &CacheRecord, object: *mut u8) {
+pub(crate) fn on_new<R: RawMutex>(cache: &CacheRecord<R>, object: *mut u8) {
     set_state(cache, object, false);
     if is_poisoned(cache) {
         fill(cache, object, POISON_INUSE);
@@ -86,7 +87,7 @@ pub(crate) fn on_new(cache: &CacheRecord, object: *mut u8) {
 
 /// Position of the first byte of a free object that has changed since the free.
 #[allow(unsafe_code)]
-fn first_change(cache: &CacheRecord, object: *mut u8) -> Option<u32> {
+fn first_change<R: RawMutex>(cache: &CacheRecord<R>, object: *mut u8) -> Option<u32> {
     let n = cache.object_size as usize;
     // SAFETY: the object is free, and that long.
     let bytes = unsafe { core::slice::from_raw_parts(object, n) };
@@ -100,7 +101,11 @@ fn first_change(cache: &CacheRecord, object: *mut u8) -> Option<u32> {
     changed.map(|at| at as u32)
 }
 
-fn check_red(cache: &CacheRecord, object: *mut u8, active: bool) -> Result<(), FaultKind> {
+fn check_red<R: RawMutex>(
+    cache: &CacheRecord<R>,
+    object: *mut u8,
+    active: bool,
+) -> Result<(), FaultKind> {
     if cache.flags.contains(CacheFlags::RED_ZONE) {
         let [before, behind] = red_words(cache);
         if word(object, before) != red(cache.design, active) {
@@ -114,7 +119,10 @@ fn check_red(cache: &CacheRecord, object: *mut u8, active: bool) -> Result<(), F
 }
 
 /// An object about to be handed out.
-pub(crate) fn on_alloc(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultKind> {
+pub(crate) fn on_alloc<R: RawMutex>(
+    cache: &CacheRecord<R>,
+    object: *mut u8,
+) -> Result<(), FaultKind> {
     if word(object, cache.layout.state_at.into()) != FREE {
         return Err(FaultKind::State);
     }
@@ -129,7 +137,10 @@ pub(crate) fn on_alloc(cache: &CacheRecord, object: *mut u8) -> Result<(), Fault
 }
 
 /// An object that is freed, at a place where one begins.
-pub(crate) fn on_free(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultKind> {
+pub(crate) fn on_free<R: RawMutex>(
+    cache: &CacheRecord<R>,
+    object: *mut u8,
+) -> Result<(), FaultKind> {
     if word(object, cache.layout.state_at.into()) == FREE {
         return Err(FaultKind::DoubleFree);
     }
@@ -145,13 +156,21 @@ pub(crate) fn on_free(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultK
 }
 
 /// Chains an object before the others in quarantine. Returns it.
-pub(crate) fn quarantine(cache: &CacheRecord, object: *mut u8, before: *mut u8) -> *mut u8 {
+pub(crate) fn quarantine<R: RawMutex>(
+    cache: &CacheRecord<R>,
+    object: *mut u8,
+    before: *mut u8,
+) -> *mut u8 {
     set_word(object, cache.layout.state_at.into(), before.addr() as u64);
     object
 }
 
 /// Takes an object out of quarantine, to be freed. Returns the next one.
-pub(crate) fn unquarantine(map: &DirectMap, cache: &CacheRecord, object: *mut u8) -> *mut u8 {
+pub(crate) fn unquarantine<R: RawMutex>(
+    map: &DirectMap<R>,
+    cache: &CacheRecord<R>,
+    object: *mut u8,
+) -> *mut u8 {
     let next = word(object, cache.layout.state_at.into()) as usize;
     set_state(cache, object, false);
     match next {

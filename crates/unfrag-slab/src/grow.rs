@@ -10,19 +10,20 @@ use crate::slab_record::SlabRecord;
 use crate::sync::Ordering;
 use crate::word::{AtomicWord, Word};
 use core::ptr::{NonNull, null_mut};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 use unfrag::frame::Pfn;
 
 /// Bytes of a record that is kept apart.
-fn record_bytes(cache: &CacheRecord, objects: u16) -> usize {
+fn record_bytes<R: RawMutex>(cache: &CacheRecord<R>, objects: u16) -> usize {
     match cache.design {
         Design::Slab => SLAB_HEAD as usize + 4 * usize::from(objects),
-        _ => size_of::<SlabRecord>(),
+        _ => size_of::<SlabRecord<R>>(),
     }
 }
 
 /// Flags that the page allocator gets for a slab.
-fn page_flags(cache: &CacheRecord, gfp: Gfp) -> Gfp {
+fn page_flags<R: RawMutex>(cache: &CacheRecord<R>, gfp: Gfp) -> Gfp {
     let mut gfp = gfp - (Gfp::ZERO | Gfp::MOVABLE | Gfp::RECLAIMABLE | Gfp::HIGHMEM);
     if cache.flags.contains(CacheFlags::RECLAIM_ACCOUNT) {
         gfp |= Gfp::RECLAIMABLE;
@@ -31,7 +32,7 @@ fn page_flags(cache: &CacheRecord, gfp: Gfp) -> Gfp {
 }
 
 /// How SLUB asks for more than the least order; `None` if it does not. `spec: 6.2, 6.5`
-fn first_attempt(set: &Set, rule: FirstAttempt, gfp: Gfp) -> Option<(Gfp, bool)> {
+fn first_attempt<R: RawMutex>(set: &Set<R>, rule: FirstAttempt, gfp: Gfp) -> Option<(Gfp, bool)> {
     let historic = (gfp | Gfp::NOWARN | Gfp::NORETRY) - Gfp::NOFAIL;
     let no_wait = historic - Gfp::DIRECT_RECLAIM;
     let no_wake = if gfp.contains(Gfp::DIRECT_RECLAIM) {
@@ -51,7 +52,12 @@ fn first_attempt(set: &Set, rule: FirstAttempt, gfp: Gfp) -> Option<(Gfp, bool)>
     }
 }
 
-fn block(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Option<(Pfn, u8)> {
+fn block<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    gfp: Gfp,
+    node: u8,
+) -> Option<(Pfn, u8)> {
     let gfp = page_flags(cache, gfp);
     let ask = |order: u8, gfp: Gfp, first_pass_only| {
         let gfp = if order > 0 { gfp | Gfp::COMP } else { gfp };
@@ -79,7 +85,12 @@ fn block(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Option<(Pfn, u8)
 
 /// Makes a slab whose objects are all free and on its chain, frozen, on no list. Returns its number.
 #[allow(unsafe_code)]
-pub(crate) fn new_slab(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Option<u32> {
+pub(crate) fn new_slab<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    gfp: Gfp,
+    node: u8,
+) -> Option<u32> {
     let (pfn, order) = block(set, cache, gfp, node)?;
     let frame = (pfn.0 - set.map().first.0) as u32;
     let start = set.map().frame(frame);
@@ -124,9 +135,9 @@ pub(crate) fn new_slab(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Op
     let record = SlabRecord::new(word, cache, first, (frame, order, node), objects);
     // SAFETY: the place is ours, large enough and aligned: in the slab at a multiple of 64 bytes, or
     // in the bootstrap cache.
-    unsafe { at.cast::<SlabRecord>().write(record) };
+    unsafe { at.cast::<SlabRecord<R>>().write(record) };
     let id = set.map().id_of(at);
-    chain_objects(cache, set.map().slab(id));
+    chain_objects(set, cache, id);
     set.map().set_entries(frame, order, id);
     let n = cache.node(node);
     n.slabs.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +149,8 @@ pub(crate) fn new_slab(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Op
 
 /// Makes the objects of a new slab ready and chains them in the order of their addresses.
 #[allow(unsafe_code)]
-fn chain_objects(cache: &CacheRecord, slab: &SlabRecord) {
+fn chain_objects<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, id: u32) {
+    let slab = set.map().slab(id);
     let size = cache.layout.size as usize;
     let last = u32::from(slab.objects) - 1;
     let mut object = slab.first;
@@ -148,13 +160,19 @@ fn chain_objects(cache: &CacheRecord, slab: &SlabRecord) {
             crate::debug::on_new(cache, object);
         }
         if let (Some(ctor), Some(object)) = (cache.ctor, NonNull::new(object)) {
-            ctor(object);
+            // SAFETY: the object is new, nobody has it, and it has room for the object's size; who made the cache
+            // promised the rest.
+            #[allow(unsafe_code)]
+            unsafe {
+                ctor(object);
+            }
         }
         // SAFETY: the object lies in the slab, which is not published yet; the link and the index table
         // have room for it by the layout.
         unsafe {
             if cache.design == Design::Slab {
-                slab.bufctl(i).write(if i == last { 0 } else { i + 2 });
+                let next = if i == last { 0 } else { i + 2 };
+                set.map().bufctl(id, i).write(next);
             } else {
                 let to = if i == last { null_mut() } else { following };
                 set_next(object, cache.next_at(), to);
@@ -166,7 +184,7 @@ fn chain_objects(cache: &CacheRecord, slab: &SlabRecord) {
 
 /// Returns a slab without an object in use, which is on no list and has no owner.
 #[allow(unsafe_code)]
-pub(crate) fn discard(set: &Set, cache: &CacheRecord, id: u32) {
+pub(crate) fn discard<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, id: u32) {
     let slab = set.map().slab(id);
     debug_assert_eq!(
         slab.word.load().inuse(),
@@ -194,6 +212,6 @@ pub(crate) fn discard(set: &Set, cache: &CacheRecord, id: u32) {
 
 /// Start of a slab.
 #[inline]
-pub(crate) fn start(set: &Set, slab: &SlabRecord) -> usize {
+pub(crate) fn start<R: RawMutex>(set: &Set<R>, slab: &SlabRecord<R>) -> usize {
     set.map().base.addr() + slab.frame as usize * PAGE as usize
 }

@@ -1,30 +1,41 @@
 //! The caches as a program's global allocator, without `std`.
 //!
 //! A host gives the CPU of the caller ([`CurrentCpu`]), and installs the kmalloc caches into the [`Heap`] once.
-//! A caller without a CPU (an interrupt, a thread beyond the number of CPUs, a thread that ends) uses a spare
-//! CPU behind a lock.
+//! A caller without a CPU (an interrupt, a thread beyond the number of CPUs, a thread that ends) is served past the lists
+//! of CPUs, from the slabs of a node.
 //!
+//! # Interrupts
+//! An interrupt may allocate and free if two things hold. [`CurrentCpu::with`] gives it no CPU that it interrupted in the
+//! midst of a call. And the caches' lock ([`Slabs::with_lock`](crate::Slabs::with_lock)) switches interrupts off while it is
+//! held; with [`SpinLock`], an interrupt waits for ever for the lock that its own CPU holds. No lock is held while pages are
+//! taken or given back, so an interrupt in the midst of that may use the heap. It must not create, destroy, shrink or reap a
+//! cache.
+//!
+//! # Sizes
 //! It serves up to 4 MiB at a time, the largest block of pages; and alignments above a page only if
 //! the window's first frame lies at an address of that alignment, as its number does.
 
 use crate::cpu::Cpu;
 use crate::formulas::PAGE;
 use crate::kmalloc::Kmalloc;
-use crate::lock::Locked;
+use crate::lock::SpinLock;
 use crate::sync::{AtomicU32, Ordering, spin};
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// The CPU of the caller.
-pub trait CurrentCpu: Sync {
-    /// Calls `f` with the caller's CPU, if it has one. No other `f` may get that CPU meanwhile.
-    fn with<R>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> R) -> R;
+pub trait CurrentCpu<R: RawMutex + 'static = SpinLock>: Sync {
+    /// Calls `f` with the caller's CPU, if it has one. No other `f` may get that CPU meanwhile, on another thread or in an
+    /// interrupt; there it gets none.
+    fn with<T>(&self, f: impl FnOnce(Option<&Cpu<'static, R>>) -> T) -> T;
 
     /// Called once, at the first allocation before the heap is installed. It may
-    /// [`install`](Heap::install) it.
-    fn start(&self, heap: &Heap<Self>)
+    /// [`install`](Heap::install) it. It must not allocate from the heap, and neither may an interrupt meanwhile: others who
+    /// ask wait for it.
+    fn start(&self, heap: &Heap<Self, R>)
     where
         Self: Sized,
     {
@@ -32,16 +43,11 @@ pub trait CurrentCpu: Sync {
     }
 }
 
-struct Installed {
-    sizes: Kmalloc<'static>,
-    spare: Locked<Cpu<'static>>,
-}
-
-/// A global allocator over slab caches.
-pub struct Heap<C> {
+/// A global allocator over slab caches whose lock is `R`.
+pub struct Heap<C, R: RawMutex + 'static = SpinLock> {
     cpus: C,
     state: AtomicU32,
-    installed: UnsafeCell<Option<Installed>>,
+    installed: UnsafeCell<Option<Kmalloc<'static, R>>>,
 }
 
 const EMPTY: u32 = 0;
@@ -50,10 +56,9 @@ const FILLING: u32 = 2;
 const READY: u32 = 3;
 const FAILED: u32 = 4;
 
-// SAFETY: `installed` is written once, before `state` says READY, and only read after that; its CPU is
-// behind a lock.
+// SAFETY: `installed` is written once, before `state` says READY, and only read after that.
 #[allow(unsafe_code)]
-unsafe impl<C: CurrentCpu> Sync for Heap<C> {}
+unsafe impl<C: CurrentCpu<R>, R: RawMutex + Send + Sync + 'static> Sync for Heap<C, R> {}
 
 /// The heap has its caches already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +73,9 @@ impl core::fmt::Display for AlreadyInstalled {
 
 impl core::error::Error for AlreadyInstalled {}
 
-impl<C: CurrentCpu> Heap<C> {
+impl<C: CurrentCpu<R>, R: RawMutex + 'static> Heap<C, R> {
     /// An empty heap, for a `static`.
-    pub const fn new(cpus: C) -> Heap<C> {
+    pub const fn new(cpus: C) -> Heap<C, R> {
         Heap {
             cpus,
             state: AtomicU32::new(EMPTY),
@@ -78,16 +83,13 @@ impl<C: CurrentCpu> Heap<C> {
         }
     }
 
-    /// Gives the heap its caches, and the CPU for callers without one.
+    /// Gives the heap its caches.
     ///
     /// # Errors
     /// If it has them already.
     #[allow(unsafe_code)]
-    pub fn install(
-        &self,
-        sizes: Kmalloc<'static>,
-        spare: Cpu<'static>,
-    ) -> Result<(), AlreadyInstalled> {
+    pub fn install(&self, sizes: Kmalloc<'static, R>) -> Result<(), AlreadyInstalled> {
+        // Acquire: pairs with the release of FAILED, the only state that another thread leaves behind.
         let mine = |from| {
             let swapped =
                 self.state
@@ -97,23 +99,17 @@ impl<C: CurrentCpu> Heap<C> {
         if !mine(EMPTY) && !mine(STARTING) && !mine(FAILED) {
             return Err(AlreadyInstalled);
         }
-        let installed = Installed {
-            sizes,
-            spare: Locked::new(spare),
-        };
         // SAFETY: only the caller that set FILLING writes until the state is READY.
-        unsafe { *self.installed.get() = Some(installed) };
+        unsafe { *self.installed.get() = Some(sizes) };
+        // Pairs with the acquire in `sizes`.
         self.state.store(READY, Ordering::Release);
         Ok(())
     }
 
     /// The kmalloc caches, once installed.
-    pub fn sizes(&self) -> Option<&Kmalloc<'static>> {
-        self.ready().map(|i| &i.sizes)
-    }
-
     #[inline]
-    fn ready(&self) -> Option<&Installed> {
+    pub fn sizes(&self) -> Option<&Kmalloc<'static, R>> {
+        // Acquire: pairs with the release in `install`.
         if self.state.load(Ordering::Acquire) != READY {
             return None;
         }
@@ -125,38 +121,43 @@ impl<C: CurrentCpu> Heap<C> {
     }
 
     #[cold]
-    fn started(&self) -> Option<&Installed> {
+    fn started(&self) -> Option<&Kmalloc<'static, R>> {
+        // Relaxed: it only elects who starts.
         let first =
             self.state
-                .compare_exchange(EMPTY, STARTING, Ordering::Acquire, Ordering::Relaxed);
+                .compare_exchange(EMPTY, STARTING, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() {
             self.cpus.start(self);
-            let still =
+            // It stays READY if the caches were installed. Release: pairs with the acquire in `install`.
+            let _ =
                 self.state
                     .compare_exchange(STARTING, FAILED, Ordering::Release, Ordering::Relaxed);
-            debug_assert!(still.is_ok() || self.state.load(Ordering::Relaxed) == READY);
         }
+        // Relaxed: `sizes` looks again.
         while matches!(self.state.load(Ordering::Relaxed), STARTING | FILLING) {
             spin();
         }
-        self.ready()
+        self.sizes()
     }
 
     #[inline]
-    fn with<R>(&self, f: impl FnOnce(&Installed, &Cpu<'_>) -> R) -> Option<R> {
-        let installed = self.ready().or_else(|| self.started())?;
-        Some(self.cpus.with(|cpu| match cpu {
-            Some(cpu) => f(installed, cpu),
-            None => f(installed, &installed.spare.lock()),
-        }))
+    fn with<T>(
+        &self,
+        f: impl FnOnce(&Kmalloc<'static, R>, Option<&Cpu<'static, R>>) -> T,
+    ) -> Option<T> {
+        let sizes = self.sizes().or_else(|| self.started())?;
+        Some(self.cpus.with(|cpu| f(sizes, cpu)))
     }
-}
 
-impl<C: CurrentCpu> Heap<C> {
     #[inline]
     fn alloc_with(&self, layout: Layout, gfp: Gfp) -> *mut u8 {
         let got = bytes_for(layout)
-            .and_then(|n| self.with(|i, cpu| i.sizes.alloc(cpu, n, gfp).ok()))
+            .and_then(|n| {
+                self.with(|sizes, cpu| match cpu {
+                    Some(cpu) => sizes.alloc(cpu, n, gfp).ok(),
+                    None => sizes.alloc_without_cpu(n, gfp).ok(),
+                })
+            })
             .flatten();
         let Some(memory) = got else { return null_mut() };
         if layout.align() > PAGE as usize && !memory.addr().get().is_multiple_of(layout.align()) {
@@ -183,7 +184,7 @@ fn bytes_for(layout: Layout) -> Option<usize> {
 // SAFETY: what it hands out is an object that is not handed out elsewhere, of the size class that the layout
 // leads to in `alloc` and in `dealloc`, aligned as `bytes_for` says.
 #[allow(unsafe_code)]
-unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
+unsafe impl<C: CurrentCpu<R>, R: RawMutex + 'static> GlobalAlloc for Heap<C, R> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.alloc_with(layout, Gfp::KERNEL)
@@ -199,12 +200,15 @@ unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
         let (Some(memory), Some(n)) = (NonNull::new(memory), bytes_for(layout)) else {
             return;
         };
-        self.with(|i, cpu| {
-            // SAFETY: the caller gives the memory up; it came from the same class. A checked
-            // cache reports what is wrong to `Pages::fault`.
-            let _ = match i.sizes.cache(n) {
-                Some(cache) => unsafe { cache.free(cpu, memory) },
-                None => unsafe { i.sizes.free(cpu, memory) },
+        self.with(|sizes, cpu| {
+            // SAFETY: the caller gives the memory up; it came from the same class. `Pages::fault` is told what is wrong.
+            let _ = unsafe {
+                match (sizes.cache(n), cpu) {
+                    (Some(cache), Some(cpu)) => cache.free(cpu, memory),
+                    (Some(cache), None) => cache.free_without_cpu(memory),
+                    (None, Some(cpu)) => sizes.free(cpu, memory),
+                    (None, None) => sizes.free_without_cpu(memory),
+                }
             };
         });
     }

@@ -1,37 +1,43 @@
 //! All locks of a set of caches at once, for a process that forks.
 //!
-//! Order: the list of caches, the lists of each CPU and node, the shrinkers, the records. No other path takes one of
-//! these while it holds a later one.
+//! Order: the list of caches, the lists of each CPU and node, the records. No other path takes one of these while it holds
+//! a later one. A cache that another thread destroys meanwhile is on no list; in the child it stays as it is.
 
 use crate::cache_record::CacheRecord;
-use crate::lock::Locked;
+use crate::lock::{Locked, SpinLock};
 use crate::set::Set;
+use core::marker::PhantomData;
+use lock_api::RawMutex;
 
 /// The locks of a set; see [`Slabs::hold_locks`](crate::Slabs::hold_locks).
 #[must_use = "the locks are free again when this is dropped"]
-pub struct HeldLocks<'s> {
-    set: &'s Set,
+pub struct HeldLocks<'s, R: RawMutex = SpinLock> {
+    set: &'s Set<R>,
+    /// It may be sent where a guard of the lock may.
+    guards: PhantomData<R::GuardMarker>,
 }
 
-impl<'s> HeldLocks<'s> {
-    pub(crate) fn new(set: &'s Set) -> HeldLocks<'s> {
+impl<'s, R: RawMutex> HeldLocks<'s, R> {
+    pub(crate) fn new(set: &'s Set<R>) -> HeldLocks<'s, R> {
         take(&set.caches);
-        // The list is ours, so no cache comes or goes.
+        // The list is ours, so no cache comes or goes, and no walk that goes on without the list's lock begins.
         each_cache(set, |cache| {
+            cache.wait_until_let_go();
             cache.all_cpus().for_each(|c| take(&c.own_slabs));
             (0..cache.node_count).for_each(|n| take(&cache.node(n).lists));
             take(&cache.quarantine);
         });
-        take(set.shrinkers.raw_lock());
         take(set.memory.bootstrap.raw_lock());
-        HeldLocks { set }
+        HeldLocks {
+            set,
+            guards: PhantomData,
+        }
     }
 }
 
-impl Drop for HeldLocks<'_> {
+impl<R: RawMutex> Drop for HeldLocks<'_, R> {
     fn drop(&mut self) {
         give(self.set.memory.bootstrap.raw_lock());
-        give(self.set.shrinkers.raw_lock());
         each_cache(self.set, |cache| {
             give(&cache.quarantine);
             (0..cache.node_count).for_each(|n| give(&cache.node(n).lists));
@@ -42,23 +48,22 @@ impl Drop for HeldLocks<'_> {
 }
 
 /// Calls `f` with each cache, while the caller holds the list.
-fn each_cache(set: &Set, f: impl Fn(&CacheRecord)) {
+fn each_cache<R: RawMutex>(set: &Set<R>, f: impl Fn(&CacheRecord<R>)) {
     // SAFETY: the caller holds the lock, and only reads.
     #[allow(unsafe_code)]
-    let mut at = unsafe { (*set.caches.data_ptr()).0 };
-    // SAFETY: caches on the list live.
-    #[allow(unsafe_code)]
-    while let Some(cache) = unsafe { at.as_ref() } {
-        f(cache);
-        at = cache.next.get();
+    let list = unsafe { &*set.caches.data_ptr() };
+    for cache in list.iter() {
+        // SAFETY: caches on the list live.
+        #[allow(unsafe_code)]
+        f(unsafe { cache.as_ref() });
     }
 }
 
-fn take<T>(lock: &Locked<T>) {
+fn take<T, R: RawMutex>(lock: &Locked<T, R>) {
     core::mem::forget(lock.lock());
 }
 
-fn give<T>(lock: &Locked<T>) {
+fn give<T, R: RawMutex>(lock: &Locked<T, R>) {
     // SAFETY: it was taken by `take`, and nobody else has given it.
     #[allow(unsafe_code)]
     unsafe {

@@ -8,6 +8,7 @@ use crate::cpu::Cpu;
 use crate::destroy::DestroyError;
 use crate::fault::{Fault, FaultKind, Name};
 use crate::formulas::{PAGE, order_for};
+use crate::lock::SpinLock;
 use crate::object::CacheFlags;
 use crate::options::{CacheOptions, CreateError};
 use crate::pages::PageRequest;
@@ -19,6 +20,7 @@ use crate::system::Slabs;
 use crate::word::{AtomicWord, Word};
 use core::fmt::Write;
 use core::ptr::{NonNull, null};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 use unfrag::frame::{MAX_ORDER, Pfn};
 
@@ -59,23 +61,23 @@ impl ShortName {
 }
 
 /// The caches of all sizes, for memory that is asked for by size and freed by address.
-pub struct Kmalloc<'s> {
-    caches: [Option<KmemCache<'s>>; MOST_SIZES],
+pub struct Kmalloc<'s, R: RawMutex = SpinLock> {
+    caches: [Option<KmemCache<'s, R>>; MOST_SIZES],
     design: Design,
     sizes: Sizes,
-    slabs: &'s Slabs<'s>,
+    slabs: &'s Slabs<'s, R>,
 }
 
-impl<'s> Kmalloc<'s> {
+impl<'s, R: RawMutex> Kmalloc<'s, R> {
     /// Makes the caches, of a design and with properties.
     ///
     /// # Errors
     /// If there is no memory for their records.
     pub fn new(
-        slabs: &'s Slabs<'s>,
+        slabs: &'s Slabs<'s, R>,
         design: Design,
         flags: CacheFlags,
-    ) -> Result<Kmalloc<'s>, CreateError> {
+    ) -> Result<Kmalloc<'s, R>, CreateError> {
         Kmalloc::with_sizes(slabs, design, flags, Sizes::Kernel(design))
     }
 
@@ -84,11 +86,11 @@ impl<'s> Kmalloc<'s> {
     /// # Errors
     /// As [`new`](Kmalloc::new).
     pub fn with_sizes(
-        slabs: &'s Slabs<'s>,
+        slabs: &'s Slabs<'s, R>,
         design: Design,
         flags: CacheFlags,
         sizes: Sizes,
-    ) -> Result<Kmalloc<'s>, CreateError> {
+    ) -> Result<Kmalloc<'s, R>, CreateError> {
         let mut caches = [const { None }; MOST_SIZES];
         for (at, place) in caches.iter_mut().enumerate() {
             let size = sizes.at(at);
@@ -126,7 +128,7 @@ impl<'s> Kmalloc<'s> {
 
     /// The cache that serves `size` bytes; `None` if whole pages do.
     #[inline]
-    pub fn cache(&self, size: usize) -> Option<&KmemCache<'s>> {
+    pub fn cache(&self, size: usize) -> Option<&KmemCache<'s, R>> {
         self.caches.get(self.sizes.position(size)?)?.as_ref()
     }
 
@@ -138,10 +140,21 @@ impl<'s> Kmalloc<'s> {
     /// # Panics
     /// If the token is one of another set of caches.
     #[inline]
-    pub fn alloc(&self, cpu: &Cpu<'_>, size: usize, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+    pub fn alloc(&self, cpu: &Cpu<'_, R>, size: usize, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
         match self.cache(size) {
             Some(cache) => cache.alloc(cpu, gfp),
             None => self.alloc_pages(size, gfp, cpu.node()),
+        }
+    }
+
+    /// The same without a CPU's token, as [`KmemCache::alloc_without_cpu`].
+    ///
+    /// # Errors
+    /// As [`alloc`](Kmalloc::alloc).
+    pub fn alloc_without_cpu(&self, size: usize, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+        match self.cache(size) {
+            Some(cache) => cache.alloc_without_cpu(gfp),
+            None => self.alloc_pages(size, gfp, 0),
         }
     }
 
@@ -157,7 +170,7 @@ impl<'s> Kmalloc<'s> {
     /// As [`alloc`](Kmalloc::alloc).
     #[allow(unsafe_code)]
     #[inline]
-    pub unsafe fn free(&self, cpu: &Cpu<'_>, memory: NonNull<u8>) -> Result<(), Fault> {
+    pub unsafe fn free(&self, cpu: &Cpu<'_, R>, memory: NonNull<u8>) -> Result<(), Fault> {
         // SAFETY: as the caller says.
         match unsafe { KmemCache::free_of_any(cpu, memory, CacheFlags::KMALLOC) } {
             true => Ok(()),
@@ -169,10 +182,28 @@ impl<'s> Kmalloc<'s> {
     /// # Safety
     /// As [`free`](Kmalloc::free).
     #[allow(unsafe_code)]
-    unsafe fn free_slow(&self, cpu: &Cpu<'_>, memory: NonNull<u8>) -> Result<(), Fault> {
-        match self.find(memory)? {
+    unsafe fn free_slow(&self, cpu: &Cpu<'_, R>, memory: NonNull<u8>) -> Result<(), Fault> {
+        // SAFETY: as the caller says.
+        match unsafe { self.find(memory)? } {
             // SAFETY: as the caller says.
             Some(cache) => unsafe { cache.free(cpu, memory) },
+            None => self.free_pages(memory),
+        }
+    }
+
+    /// The same without a CPU's token, as [`KmemCache::free_without_cpu`].
+    ///
+    /// # Errors
+    /// As [`free`](Kmalloc::free).
+    ///
+    /// # Safety
+    /// As [`free`](Kmalloc::free).
+    #[allow(unsafe_code)]
+    pub unsafe fn free_without_cpu(&self, memory: NonNull<u8>) -> Result<(), Fault> {
+        // SAFETY: as the caller says.
+        match unsafe { self.find(memory)? } {
+            // SAFETY: as the caller says.
+            Some(cache) => unsafe { cache.free_without_cpu(memory) },
             None => self.free_pages(memory),
         }
     }
@@ -181,8 +212,13 @@ impl<'s> Kmalloc<'s> {
     ///
     /// # Errors
     /// If the address is none of these.
-    pub fn usable_size(&self, memory: NonNull<u8>) -> Result<usize, Fault> {
-        if let Some(cache) = self.find(memory)? {
+    ///
+    /// # Safety
+    /// The memory is in use, or in no slab of these caches: what is given back meanwhile cannot be looked at.
+    #[allow(unsafe_code)]
+    pub unsafe fn usable_size(&self, memory: NonNull<u8>) -> Result<usize, Fault> {
+        // SAFETY: as the caller says.
+        if let Some(cache) = unsafe { self.find(memory)? } {
             return Ok(cache.object_size());
         }
         let set = self.slabs.set();
@@ -202,7 +238,11 @@ impl<'s> Kmalloc<'s> {
     }
 
     /// The cache of an address; `None` if it begins whole pages.
-    fn find(&self, memory: NonNull<u8>) -> Result<Option<&KmemCache<'s>>, Fault> {
+    ///
+    /// # Safety
+    /// The slab of the address, if it has one, does not go meanwhile.
+    #[allow(unsafe_code)]
+    unsafe fn find(&self, memory: NonNull<u8>) -> Result<Option<&KmemCache<'s, R>>, Fault> {
         let set = self.slabs.set();
         let Some(id) = set.map().entry(memory.as_ptr()) else {
             return Err(self.fault(memory, FaultKind::NotInASlab));
@@ -242,7 +282,10 @@ impl<'s> Kmalloc<'s> {
             first_pass_only: false,
         };
         let pfn = set.memory.pages.alloc(&request).ok_or(NoMemory)?;
-        let Some(at) = set.memory.alloc_record(size_of::<SlabRecord>(), gfp, node) else {
+        let Some(at) = set
+            .memory
+            .alloc_record(size_of::<SlabRecord<R>>(), gfp, node)
+        else {
             // SAFETY: allocated above.
             unsafe { set.memory.pages.free(pfn, order) };
             return Err(NoMemory);
@@ -253,7 +296,7 @@ impl<'s> Kmalloc<'s> {
         let record = SlabRecord::new(word, null(), start, (frame, order, node), 1);
         // SAFETY: the place is ours, large enough and aligned; the pages are ours too.
         unsafe {
-            at.cast::<SlabRecord>().write(record);
+            at.cast::<SlabRecord<R>>().write(record);
             if gfp.contains(Gfp::ZERO) {
                 start.write_bytes(0, (PAGE as usize) << order);
             }
@@ -276,7 +319,7 @@ impl<'s> Kmalloc<'s> {
         set.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
         if let Some(at) = NonNull::new(set.map().by_id(id)) {
             // SAFETY: allocated by `alloc_pages` with that size; the table forgot it.
-            unsafe { set.memory.free_record(at, size_of::<SlabRecord>()) };
+            unsafe { set.memory.free_record(at, size_of::<SlabRecord<R>>()) };
         }
         let first = Pfn(set.map().first.0 + u64::from(frame));
         // SAFETY: the block was allocated by `alloc_pages` for this memory, which the caller gives up.
@@ -285,7 +328,7 @@ impl<'s> Kmalloc<'s> {
     }
 
     /// Returns the pages of all empty slabs, as [`KmemCache::shrink`] does.
-    pub fn shrink(&self, cpu: &Cpu<'_>) -> u64 {
+    pub fn shrink(&self, cpu: &Cpu<'_, R>) -> u64 {
         let caches = self.caches.iter().flatten();
         caches.map(|c| c.shrink(cpu).pages).sum()
     }
@@ -294,7 +337,7 @@ impl<'s> Kmalloc<'s> {
     ///
     /// # Errors
     /// If objects of one are still in use; whole pages are not looked at.
-    pub fn destroy(self) -> Result<(), DestroyError<'s>> {
+    pub fn destroy(self) -> Result<(), DestroyError<'s, R>> {
         for cache in self.caches.into_iter().flatten() {
             cache.destroy()?;
         }

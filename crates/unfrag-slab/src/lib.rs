@@ -41,7 +41,7 @@
 //!   `debug`: checked caches. `slow`: the slow paths.
 //! - [`cache`]: the fast paths. [`cpu`]: the token of a CPU. [`options`], `plan`, `create`, [`destroy`]: making and
 //!   destroying caches. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: invariants.
-//! - [`due`], `reap`: periodic work. [`shrink`]: shrinkers, for reclaim.
+//! - [`due`], `reap`: periodic work. [`shrink`]: what reclaim asks an owner of objects for.
 //! - [`sizes`], [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
 //! - `hold`: all locks of a set at once. [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: checks of `Send` and `Sync`.
 //!
@@ -120,7 +120,6 @@ pub use options::{CacheOptions, CreateError};
 pub use page_block::PageBlock;
 pub use pages::{PageRequest, Pages, Window};
 pub use rules::{Design, FirstAttempt, OrderSearch, Rules, SlqbRules, SlubRules};
-pub use shrink::{ShrinkResult, Shrinker, ShrinkerId};
 pub use sizes::{Sizes, kmalloc_size};
 pub use stat::CacheInfo;
 pub use system::{FrameEntry, SlabConfig, Slabs, SlabsError};

@@ -5,6 +5,7 @@
 
 use crate::map::DirectMap;
 use core::cell::Cell;
+use lock_api::RawMutex;
 
 /// Neighbours of a slab on its list, by number of their records; 0 is none.
 #[derive(Default)]
@@ -24,7 +25,7 @@ impl Links {
     }
 }
 
-impl DirectMap {
+impl<R: RawMutex> DirectMap<R> {
     /// Links of a slab.
     #[inline]
     pub fn links(&self, id: u32) -> &Links {
@@ -50,7 +51,7 @@ impl List {
     pub fn first(&self) -> Option<u32> {
         (self.head != 0).then_some(self.head)
     }
-    pub fn push_front(&mut self, map: &DirectMap, id: u32) {
+    pub fn push_front<R: RawMutex>(&mut self, map: &DirectMap<R>, id: u32) {
         let links = map.links(id);
         links.prev.set(0);
         links.next.set(self.head);
@@ -61,7 +62,7 @@ impl List {
         self.head = id;
         self.nr += 1;
     }
-    pub fn push_back(&mut self, map: &DirectMap, id: u32) {
+    pub fn push_back<R: RawMutex>(&mut self, map: &DirectMap<R>, id: u32) {
         let links = map.links(id);
         links.next.set(0);
         links.prev.set(self.tail);
@@ -72,7 +73,7 @@ impl List {
         self.tail = id;
         self.nr += 1;
     }
-    pub fn remove(&mut self, map: &DirectMap, id: u32) {
+    pub fn remove<R: RawMutex>(&mut self, map: &DirectMap<R>, id: u32) {
         let links = map.links(id);
         let (prev, next) = (links.prev.get(), links.next.get());
         match prev {
@@ -85,13 +86,13 @@ impl List {
         }
         self.nr -= 1;
     }
-    pub fn pop_front(&mut self, map: &DirectMap) -> Option<u32> {
+    pub fn pop_front<R: RawMutex>(&mut self, map: &DirectMap<R>) -> Option<u32> {
         let id = self.first()?;
         self.remove(map, id);
         Some(id)
     }
     /// The slabs from the front. They must not move while this is used.
-    pub fn iter<'a>(&self, map: &'a DirectMap) -> impl Iterator<Item = u32> + 'a {
+    pub fn iter<'a, R: RawMutex>(&self, map: &'a DirectMap<R>) -> impl Iterator<Item = u32> + 'a {
         let mut at = self.head;
         core::iter::from_fn(move || {
             let id = at;
@@ -102,7 +103,11 @@ impl List {
         })
     }
     /// Moves those that `wanted` names to another list.
-    pub fn split_off(&mut self, map: &DirectMap, wanted: impl Fn(u32) -> bool) -> List {
+    pub fn split_off<R: RawMutex>(
+        &mut self,
+        map: &DirectMap<R>,
+        wanted: impl Fn(u32) -> bool,
+    ) -> List {
         let mut out = List::default();
         let mut at = self.head;
         while at != 0 {

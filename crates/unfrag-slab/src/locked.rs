@@ -40,6 +40,16 @@
 //! drop(slabs);
 //! # }
 //! ```
+//! nor put a manager of shorter life into its place,
+//! ```compile_fail
+//! # use unfrag::NullHost;
+//! # use unfrag_slab::LockedPages;
+//! fn shorter<'short, 'long: 'short>(
+//!     pages: LockedPages<'long, NullHost>,
+//! ) -> LockedPages<'short, NullHost> {
+//!     pages
+//! }
+//! ```
 //! nor free a block twice.
 //! ```compile_fail,E0382
 //! # use unfrag_slab::PageBlock;

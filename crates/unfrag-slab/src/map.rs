@@ -3,31 +3,43 @@
 use crate::formulas::PAGE;
 use crate::pages::Window;
 use crate::sync::{AtomicU32, Ordering};
+use core::marker::PhantomData;
+use lock_api::RawMutex;
 use unfrag::Pfn;
 
 /// The window, and the record of each frame's slab.
 ///
 /// Entry `n` of the table is 0, or the record's place in the window in units of 64 bytes, from 1.
 /// Each frame of a slab names its record; other frames name none.
-#[derive(Clone, Copy)]
-pub(crate) struct DirectMap {
+pub(crate) struct DirectMap<R: RawMutex> {
     pub base: *mut u8,
     pub bytes: usize,
     pub table: *const AtomicU32,
     pub first: Pfn,
+    /// The records that it leads to have locks of this type.
+    pub records: PhantomData<fn() -> R>,
 }
+
+impl<R: RawMutex> Clone for DirectMap<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: RawMutex> Copy for DirectMap<R> {}
 
 /// Bytes of a unit of a record's place.
 pub(crate) const UNIT: usize = 64;
 
-impl DirectMap {
+impl<R: RawMutex> DirectMap<R> {
     /// The map through which `window` and `table` are seen.
-    pub fn new(window: &Window, table: &[AtomicU32]) -> DirectMap {
+    pub fn new(window: &Window, table: &[AtomicU32]) -> DirectMap<R> {
         DirectMap {
             base: window.base.as_ptr(),
             bytes: window.frames.min(table.len()) * PAGE as usize,
             table: table.as_ptr(),
             first: window.first,
+            records: PhantomData,
         }
     }
     /// Address of a frame of the window.
@@ -58,6 +70,7 @@ impl DirectMap {
         // SAFETY: the table has an entry for each page of `bytes`.
         #[allow(unsafe_code)]
         let entry = unsafe { &*self.table.add(off / PAGE as usize) };
+        // Relaxed: who has an object got it, and with it its slab's record and entry, from the CPU that made the slab.
         match entry.load(Ordering::Relaxed) {
             0 => None,
             id => Some(id),
@@ -70,6 +83,7 @@ impl DirectMap {
             // SAFETY: the frame lies in the window, and so has an entry.
             #[allow(unsafe_code)]
             let entry = unsafe { &*self.table.add(n) };
+            // Relaxed: as in `entry`, what hands an object on publishes its entry too.
             entry.store(id, Ordering::Relaxed);
         }
     }

@@ -5,16 +5,17 @@ use crate::bootstrap::BootstrapCache;
 use crate::map::DirectMap;
 use crate::pages::Pages;
 use core::ptr::NonNull;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// A set's memory.
-pub(crate) struct Memory {
+pub(crate) struct Memory<R: RawMutex> {
     pub pages: &'static dyn Pages,
-    pub map: DirectMap,
-    pub bootstrap: BootstrapCache,
+    pub map: DirectMap<R>,
+    pub bootstrap: BootstrapCache<R>,
 }
 
-impl Memory {
+impl<R: RawMutex> Memory<R> {
     /// `bytes` of zeroed memory for a record, at a multiple of 64.
     pub fn alloc_record(&self, bytes: usize, gfp: Gfp, node: u8) -> Option<NonNull<u8>> {
         self.bootstrap

@@ -33,9 +33,9 @@ bitflags::bitflags! {
     }
 }
 
-/// Makes a new object ready, once, when its slab is made. Gets the object's address, with room for
-/// the object's size; must not use the cache.
-pub type Constructor = fn(NonNull<u8>);
+/// Makes a new object ready, once, when its slab is made. It gets the object's address, with room for the object's size,
+/// which is nobody else's until it returns.
+pub type Constructor = unsafe fn(NonNull<u8>);
 
 /// Bytes of a word.
 const WORD: u32 = 8;

@@ -16,8 +16,8 @@ pub struct CacheOptions<'n> {
     pub align: usize,
     /// Properties.
     pub flags: CacheFlags,
-    /// Makes a new object ready.
-    pub ctor: Option<Constructor>,
+    /// Makes a new object ready; see [`ctor`](CacheOptions::ctor).
+    pub(crate) ctor: Option<Constructor>,
     /// Design; `None` takes that of the rules.
     pub design: Option<Design>,
 }
@@ -53,8 +53,13 @@ impl<'n> CacheOptions<'n> {
         self
     }
     /// With objects that are made ready when their slab is made.
+    ///
+    /// # Safety
+    /// The constructor writes to its object alone, leaves it as every user of the cache expects it, and does not use a
+    /// cache of the set with a CPU's token: its caller is in the midst of using one.
     #[must_use]
-    pub const fn ctor(mut self, ctor: Constructor) -> CacheOptions<'n> {
+    #[allow(unsafe_code)]
+    pub const unsafe fn ctor(mut self, ctor: Constructor) -> CacheOptions<'n> {
         self.ctor = Some(ctor);
         self
     }

@@ -3,7 +3,7 @@
 //! Invariant: a block comes from its source's `alloc` alone and is freed once, so that no safe call
 //! frees a frame of another holder.
 
-use crate::formulas::bytes;
+use crate::formulas::PAGE;
 use crate::pages::{PageRequest, Pages};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -31,7 +31,7 @@ impl<'p> PageBlock<'p> {
     pub fn alloc(pages: &'p dyn Pages, request: &PageRequest) -> Option<PageBlock<'p>> {
         let first = pages.alloc(request)?;
         let window = pages.window();
-        let bytes_before = (first.0 - window.first.0) as usize * bytes(0) as usize;
+        let bytes_before = (first.0 - window.first.0) as usize * PAGE as usize;
         // SAFETY: what the source hands out lies within its window.
         #[allow(unsafe_code)]
         let at = unsafe { window.base.add(bytes_before) };
@@ -56,7 +56,7 @@ impl<'p> PageBlock<'p> {
     /// Its memory, which holds whatever its last user left.
     #[allow(unsafe_code)]
     pub fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
-        let len = bytes(self.order) as usize;
+        let len = (PAGE as usize) << self.order;
         // SAFETY: the block is the holder's alone, that long, and may be read and written.
         unsafe { core::slice::from_raw_parts_mut(self.at.as_ptr().cast(), len) }
     }

@@ -71,6 +71,9 @@ unsafe impl Sync for Window {}
 /// - [`window`](Pages::window) always answers the same.
 /// - What [`alloc`](Pages::alloc) hands out lies within the window, is aligned to its order, may be
 ///   read and written there, and is not handed out again until it is freed.
+/// - None of the methods uses a cache with the token of a CPU that is in the midst of a call to it, as that CPU's lists are
+///   not whole then. They may use caches without a token ([`KmemCache::alloc_without_cpu`](crate::KmemCache)): no lock of the
+///   caches is held while they run.
 #[allow(unsafe_code)]
 pub unsafe trait Pages: Sync {
     /// A block of frames: its first one. `None` if there is none, or not with these rights.

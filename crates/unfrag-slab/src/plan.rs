@@ -16,6 +16,7 @@ use crate::set::Set;
 use crate::sync::{AtomicU32, AtomicU64};
 use core::cell::Cell;
 use core::ptr::{NonNull, null, null_mut};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// The values of a new cache that follow from its options and the rules.
@@ -31,7 +32,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub fn new(set: &Set, options: &CacheOptions<'_>) -> Result<Plan, CreateError> {
+    pub fn new<R: RawMutex>(set: &Set<R>, options: &CacheOptions<'_>) -> Result<Plan, CreateError> {
         let name = Name::new(options.name).ok_or(CreateError::Name)?;
         if !options.align.is_power_of_two() || options.align > 4096 {
             return Err(CreateError::Align(options.align));
@@ -69,7 +70,7 @@ impl Plan {
     }
 
     /// Whether an existing cache serves as well, so that both share their slabs.
-    pub fn merges_with(&self, set: &Set, cache: &CacheRecord) -> bool {
+    pub fn merges_with<R: RawMutex>(&self, set: &Set<R>, cache: &CacheRecord<R>) -> bool {
         let never = CacheFlags::DEBUG | CacheFlags::NO_MERGE;
         let (mine, its) = (self.layout.size, cache.layout.size);
         set.rules.merge
@@ -86,9 +87,10 @@ impl Plan {
             && its - mine < 8
     }
 
-    /// Makes the records of the cache in the bootstrap cache. `None` if there is no memory.
+    /// Makes the records of the cache in the bootstrap cache; the pointer is that of the allocation. `None` if there is no
+    /// memory.
     #[allow(unsafe_code)]
-    pub fn build(&self, set: &Set) -> Option<&'static CacheRecord> {
+    pub fn build<R: RawMutex>(&self, set: &Set<R>) -> Option<NonNull<CacheRecord<R>>> {
         let size = self.layout.size;
         let objects_at = |order: u8| match self.design {
             Design::Slab => slab_fit(size, self.layout.align, order, size >= OFF_SLAB).objects,
@@ -115,7 +117,7 @@ impl Plan {
         };
         let Some(at) = set
             .memory
-            .alloc_record(size_of::<CacheRecord>(), Gfp::KERNEL, 0)
+            .alloc_record(size_of::<CacheRecord<R>>(), Gfp::KERNEL, 0)
         else {
             free_cpus(set, cpus);
             free_nodes(set, nodes);
@@ -154,9 +156,13 @@ impl Plan {
             order_fallbacks: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             quarantine: Locked::new(Quarantine(null_mut())),
-            next: Cell::new(null()),
+            alloc_apart: AtomicU64::new(0),
+            free_apart: AtomicU64::new(0),
+            kept: AtomicU32::new(0),
+            next: Cell::new(null_mut()),
+            born: Cell::new(0),
         };
-        let at = at.cast::<CacheRecord>();
+        let at = at.cast::<CacheRecord<R>>();
         // SAFETY: the record is large enough, aligned to 64 bytes, and ours; it lives until the
         // cache goes.
         let cache = unsafe {
@@ -167,20 +173,20 @@ impl Plan {
         for c in cache.all_cpus() {
             c.tag.set(core::ptr::from_ref(c).addr() | checked);
         }
-        Some(cache)
+        Some(at)
     }
 
-    fn arrays(&self, set: &Set) -> ArrayLimits {
+    fn arrays<R: RawMutex>(&self, set: &Set<R>) -> ArrayLimits {
         array_limits(self.layout.size, set.cpus.into())
     }
 
     #[allow(unsafe_code)]
-    fn records_of_cpus(&self, set: &Set) -> Option<*const CpuRecord> {
+    fn records_of_cpus<R: RawMutex>(&self, set: &Set<R>) -> Option<*const CpuRecord<R>> {
         let cpus = usize::from(set.cpus);
         let at = set
             .memory
-            .alloc_record(cpus * size_of::<CpuRecord>(), Gfp::KERNEL, 0)?;
-        let at = at.cast::<CpuRecord>();
+            .alloc_record(cpus * size_of::<CpuRecord<R>>(), Gfp::KERNEL, 0)?;
+        let at = at.cast::<CpuRecord<R>>();
         let hiwater = match self.design {
             Design::Slqb => slqb_limits(self.layout.size).hiwater,
             _ => u32::MAX,
@@ -205,12 +211,12 @@ impl Plan {
     }
 
     #[allow(unsafe_code)]
-    fn records_of_nodes(&self, set: &Set) -> Option<*const NodeRecord> {
+    fn records_of_nodes<R: RawMutex>(&self, set: &Set<R>) -> Option<*const NodeRecord<R>> {
         let nodes = usize::from(set.nodes);
         let at = set
             .memory
-            .alloc_record(nodes * size_of::<NodeRecord>(), Gfp::KERNEL, 0)?;
-        let at = at.cast::<NodeRecord>();
+            .alloc_record(nodes * size_of::<NodeRecord<R>>(), Gfp::KERNEL, 0)?;
+        let at = at.cast::<NodeRecord<R>>();
         let limits = self.arrays(set);
         let slab = self.design == Design::Slab;
         for node in 0..set.nodes {
@@ -246,7 +252,7 @@ impl Plan {
 }
 
 #[allow(unsafe_code)]
-pub(crate) fn free_cpus(set: &Set, cpus: *const CpuRecord) {
+pub(crate) fn free_cpus<R: RawMutex>(set: &Set<R>, cpus: *const CpuRecord<R>) {
     let Some(at) = NonNull::new(cpus.cast_mut()) else {
         return;
     };
@@ -257,24 +263,27 @@ pub(crate) fn free_cpus(set: &Set, cpus: *const CpuRecord) {
     // SAFETY: allocated with that size.
     unsafe {
         set.memory
-            .free_record(at.cast(), usize::from(set.cpus) * size_of::<CpuRecord>())
+            .free_record(at.cast(), usize::from(set.cpus) * size_of::<CpuRecord<R>>())
     };
 }
 
 #[allow(unsafe_code)]
-pub(crate) fn free_nodes(set: &Set, nodes: *const NodeRecord) {
+pub(crate) fn free_nodes<R: RawMutex>(set: &Set<R>, nodes: *const NodeRecord<R>) {
     let Some(at) = NonNull::new(nodes.cast_mut()) else {
         return;
     };
     for node in 0..usize::from(set.nodes) {
         // SAFETY: there is one a node, and the cache is not used any more.
         let n = unsafe { at.add(node).as_ref() };
-        free_array(&set.memory, n.lists.lock().shared);
+        let shared = n.lists.lock().shared;
+        free_array(&set.memory, shared);
         free_aliens(&set.memory, set.nodes, n.aliens);
     }
     // SAFETY: allocated with that size.
     unsafe {
-        set.memory
-            .free_record(at.cast(), usize::from(set.nodes) * size_of::<NodeRecord>())
+        set.memory.free_record(
+            at.cast(),
+            usize::from(set.nodes) * size_of::<NodeRecord<R>>(),
+        )
     };
 }

@@ -7,10 +7,11 @@ use crate::list::Links;
 use crate::map::DirectMap;
 use crate::sync::AtomicUsize;
 use crate::word::AtomicWord;
+use lock_api::RawMutex;
 
 /// A slab.
 #[repr(C)]
-pub(crate) struct SlabRecord {
+pub(crate) struct SlabRecord<R: RawMutex> {
     /// Its links; the first field, as lists expect them at the start of a record.
     links: Links,
     /// Tag of the CPU record whose chain takes what is freed into this slab at once; 0 for none.
@@ -18,7 +19,7 @@ pub(crate) struct SlabRecord {
     /// Free chain, objects out, frozen.
     pub word: AtomicWord,
     /// Its cache; null for whole pages that kmalloc handed out.
-    pub cache: *const CacheRecord,
+    pub cache: *const CacheRecord<R>,
     /// First object.
     pub first: *mut u8,
     /// First frame, counted from the start of the window.
@@ -32,17 +33,17 @@ pub(crate) struct SlabRecord {
 }
 
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<SlabRecord>() == SLAB_HEAD as usize);
+const _: () = assert!(size_of::<SlabRecord<crate::lock::SpinLock>>() == SLAB_HEAD as usize);
 
-impl SlabRecord {
+impl<R: RawMutex> SlabRecord<R> {
     /// A record on no list.
     pub fn new(
         word: AtomicWord,
-        cache: *const CacheRecord,
+        cache: *const CacheRecord<R>,
         first: *mut u8,
         (frame, order, node): (u32, u8, u8),
         objects: u16,
-    ) -> SlabRecord {
+    ) -> SlabRecord<R> {
         SlabRecord {
             links: Links::default(),
             owner: AtomicUsize::new(0),
@@ -61,13 +62,8 @@ impl SlabRecord {
         let (i, rest) = (off / size as usize, off % size as usize);
         (rest == 0 && i < usize::from(self.objects)).then_some(i as u32)
     }
-    /// SLAB's index of what follows object `i` on the free chain.
-    pub fn bufctl(&self, i: u32) -> *mut u32 {
-        let base: *mut u32 = (&raw const *self).cast_mut().cast();
-        base.wrapping_add(SLAB_HEAD as usize / 4 + i as usize)
-    }
     /// Its cache.
-    pub fn cache(&self) -> &CacheRecord {
+    pub fn cache(&self) -> &CacheRecord<R> {
         // SAFETY: a cache outlives its slabs.
         #[allow(unsafe_code)]
         unsafe {
@@ -76,10 +72,15 @@ impl SlabRecord {
     }
 }
 
-impl DirectMap {
+impl<R: RawMutex> DirectMap<R> {
+    /// SLAB's index of what follows object `i` on the free chain of a slab. The indices lie behind the record.
+    pub fn bufctl(&self, id: u32, i: u32) -> *mut u32 {
+        let behind = SLAB_HEAD as usize / 4 + i as usize;
+        self.by_id(id).cast::<u32>().wrapping_add(behind)
+    }
     /// The record of a slab.
     #[inline(always)]
-    pub fn slab(&self, id: u32) -> &SlabRecord {
+    pub fn slab(&self, id: u32) -> &SlabRecord<R> {
         // SAFETY: an id comes from the table or from a list, which name live records alone; they are
         // taken out of both before their memory goes.
         #[allow(unsafe_code)]

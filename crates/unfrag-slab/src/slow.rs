@@ -8,14 +8,21 @@ use crate::set::Set;
 use crate::sync::Ordering;
 use crate::work::Work;
 use crate::{array, debug, slqb, slub};
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
-fn fault(set: &Set, cache: &CacheRecord, object: *const u8, kind: FaultKind) -> Fault {
+fn fault<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    object: *const u8,
+    kind: FaultKind,
+) -> Fault {
     let fault = Fault {
         cache: cache.name,
         object: object.addr(),
         kind,
     };
+    // Relaxed: nothing is read because of a count.
     cache.faults.fetch_add(1, Ordering::Relaxed);
     set.memory.pages.fault(&fault);
     fault
@@ -24,10 +31,10 @@ fn fault(set: &Set, cache: &CacheRecord, object: *const u8, kind: FaultKind) -> 
 /// An object when the CPU's chain is empty, or must come from a given node.
 #[cold]
 #[inline(never)]
-pub(crate) fn alloc(
-    set: &Set,
-    cache: &CacheRecord,
-    cpu: &CpuRecord,
+pub(crate) fn alloc<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    cpu: &CpuRecord<R>,
     gfp: Gfp,
     node: Option<u8>,
 ) -> Option<*mut u8> {
@@ -37,21 +44,51 @@ pub(crate) fn alloc(
         Some(n) if n == cpu.node.get() && work.set.nodes == 1 => None,
         n => n,
     };
+    // Relaxed: a request is served late or early, never wrongly.
     if cpu.drain_requested.load(Ordering::Relaxed) != 0 {
         cpu.drain_requested.store(0, Ordering::Relaxed);
         flush(&work);
     }
-    loop {
+    checked(set, cache, || {
         work.open();
         let got = take(&work, gfp, node);
         work.close();
-        let object = got?;
+        got
+    })
+}
+
+/// An object for a caller without a CPU.
+#[cold]
+#[inline(never)]
+pub(crate) fn alloc_without_cpu<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    gfp: Gfp,
+) -> Option<*mut u8> {
+    let work = Work::without_cpu(set, cache);
+    // Relaxed: nothing is read because of a count.
+    cache.alloc_apart.fetch_add(1, Ordering::Relaxed);
+    checked(set, cache, || match cache.design {
+        Design::Slab => array::alloc_without_cpu(&work, gfp),
+        Design::Slub => slub::alloc_without_cpu(&work, gfp),
+        Design::Slqb => slqb::alloc_without_cpu(&work, gfp),
+    })
+}
+
+/// The first object of those that `take` gives that is as it should be. One that was written to after its free is not
+/// handed out.
+fn checked<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    mut take: impl FnMut() -> Option<*mut u8>,
+) -> Option<*mut u8> {
+    loop {
+        let object = take()?;
         if !cache.is_checked() {
             return Some(object);
         }
         match debug::on_alloc(cache, object) {
             Ok(()) => return Some(object),
-            // An object that was written to after its free is not handed out.
             Err(kind) => {
                 fault(set, cache, object, kind);
                 let mut quarantine = cache.quarantine.lock();
@@ -61,13 +98,12 @@ pub(crate) fn alloc(
     }
 }
 
-fn take(work: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
+fn take<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
     let cpu = work.cpu;
     match (work.cache.design, node) {
         (Design::Slab, None) => return array::alloc(work, gfp),
         (Design::Slab, Some(n)) => return array::alloc_on(work, gfp, n),
         (Design::Slqb, Some(n)) => {
-            cpu.alloc_slow.add(1);
             return slqb::alloc_on(work, gfp, n);
         }
         (Design::Slub, Some(n))
@@ -99,10 +135,10 @@ fn take(work: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
 /// object goes to its slab.
 #[cold]
 #[inline(never)]
-pub(crate) fn free(
-    set: &Set,
-    cache: &CacheRecord,
-    cpu: Option<&CpuRecord>,
+pub(crate) fn free<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    cpu: Option<&CpuRecord<R>>,
     object: *mut u8,
 ) -> Result<(), Fault> {
     let Some(id) = set.map().entry(object) else {
@@ -135,6 +171,9 @@ pub(crate) fn free(
     if work.has_cpu {
         work.open();
         count_free(&work, id);
+    } else {
+        // Relaxed: nothing is read because of a count.
+        cache.free_apart.fetch_add(1, Ordering::Relaxed);
     }
     let done = put(&work, id, object);
     if work.has_cpu {
@@ -143,7 +182,7 @@ pub(crate) fn free(
     done.map_err(|kind| fault(set, cache, object, kind))
 }
 
-fn put(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+fn put<R: RawMutex>(work: &Work<R>, id: u32, object: *mut u8) -> Result<(), FaultKind> {
     match work.cache.design {
         Design::Slab => array::free(work, id, object),
         Design::Slub => slub::free_slow(work, id, object),
@@ -155,7 +194,7 @@ fn put(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
 }
 
 /// Frees the objects in quarantine of a cache that is destroyed.
-pub(crate) fn release_quarantine(set: &Set, cache: &CacheRecord) {
+pub(crate) fn release_quarantine<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) {
     let work = Work::without_cpu(set, cache);
     loop {
         let mut quarantine = cache.quarantine.lock();
@@ -173,10 +212,11 @@ pub(crate) fn release_quarantine(set: &Set, cache: &CacheRecord) {
 }
 
 /// Counts a free: as fast where a cache without checks would take the fast path. SLAB counts by itself.
-fn count_free(work: &Work, id: u32) {
+fn count_free<R: RawMutex>(work: &Work<R>, id: u32) {
     if work.cache.design == Design::Slab {
         return;
     }
+    // Relaxed: only for a count.
     let owner = work.map().slab(id).owner.load(Ordering::Relaxed);
     match owner == work.cpu.tag.get() {
         true => work.cpu.free_fast.add(1),
@@ -187,18 +227,19 @@ fn count_free(work: &Work, id: u32) {
 /// Shortens a chain that has grown beyond its limit.
 #[cold]
 #[inline(never)]
-pub(crate) fn overflow(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
+pub(crate) fn overflow<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, cpu: &CpuRecord<R>) {
     slqb::overflow(&Work::new(set, cache, cpu));
 }
 
 /// Empties a CPU's lists.
-pub(crate) fn flush_cpu(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
+pub(crate) fn flush_cpu<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, cpu: &CpuRecord<R>) {
     let work = Work::new(set, cache, cpu);
+    // Relaxed: as in `alloc`.
     cpu.drain_requested.store(0, Ordering::Relaxed);
     flush(&work);
 }
 
-fn flush(work: &Work) {
+fn flush<R: RawMutex>(work: &Work<R>) {
     work.open();
     match work.cache.design {
         Design::Slab => array::flush(work),
@@ -209,7 +250,7 @@ fn flush(work: &Work) {
 }
 
 /// Returns the empty slabs of all nodes.
-pub(crate) fn shrink_nodes(set: &Set, cache: &CacheRecord) {
+pub(crate) fn shrink_nodes<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) {
     let work = Work::without_cpu(set, cache);
     match cache.design {
         Design::Slab => array::shrink(&work),
@@ -220,15 +261,16 @@ pub(crate) fn shrink_nodes(set: &Set, cache: &CacheRecord) {
 }
 
 /// What a CPU's periodic work does to a cache: the reaper's share, or the trim.
-pub(crate) fn reap_cpu(
-    set: &Set,
-    cache: &CacheRecord,
-    cpu: &CpuRecord,
+pub(crate) fn reap_cpu<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    cpu: &CpuRecord<R>,
     due: Due,
     node: Option<u8>,
 ) {
     let work = Work::new(set, cache, cpu);
     work.open();
+    // Relaxed: as in `alloc`.
     if cpu.drain_requested.load(Ordering::Relaxed) != 0 {
         cpu.drain_requested.store(0, Ordering::Relaxed);
         match cache.design {

@@ -16,10 +16,11 @@ use crate::word::{Slot, Word};
 use crate::work::Work;
 use crate::{list::List, slab_record::SlabRecord};
 use core::ptr::null_mut;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// Puts objects on the CPU's free list.
-pub(crate) fn refill(work: &Work, gfp: Gfp) -> bool {
+pub(crate) fn refill<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> bool {
     claim_remote(work);
     if !work.cpu.head.get().is_null() || take_partial(work) {
         return true;
@@ -29,51 +30,74 @@ pub(crate) fn refill(work: &Work, gfp: Gfp) -> bool {
         return !work.cpu.head.get().is_null();
     };
     let slab = work.map().slab(id);
+    // Relaxed: who frees an object of the slab elsewhere got it from this CPU, and the owner with it.
     slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
     take_all(work, slab);
     true
 }
 
 /// One object of a node's slab, past the free list.
-pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
-    let one_of = |list: &mut List, id: u32| {
-        let slab = work.map().slab(id);
-        let w = slab.word.load();
-        let object = object_at(work, slab, w.head());
-        // SAFETY: the lock is held, and the object heads the slab's chain.
-        #[allow(unsafe_code)]
-        let following = unsafe { next(object, work.cache.next_at()) };
-        let head = slot_of(work, slab, following);
-        slab.word.store(Word::new(head, w.inuse() + 1, true));
-        if head == 0 {
-            list.remove(work.map(), id);
-        }
-        object
-    };
+pub(crate) fn alloc_on<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
+    work.cpu.alloc_slow.add(1);
     let mut own = work.cpu.own_slabs.lock();
     let near = own
         .iter(work.map())
         .find(|id| work.map().slab(*id).node == node);
     if let Some(id) = near {
-        return Some(one_of(&mut own, id));
+        return Some(take_one(work, &mut own, id));
     }
     drop(own);
+    new_slab_of_one(work, gfp, node)
+}
+
+/// One object of any slab, past the free lists. A new slab belongs to the first CPU.
+pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
+    let one_of = |own: &CpuRecord<R>| {
+        let mut own = own.own_slabs.lock();
+        own.first().map(|id| take_one(work, &mut own, id))
+    };
+    let of_any = || work.cache.all_cpus().find_map(one_of);
+    // After a failure, for what was freed meanwhile.
+    of_any()
+        .or_else(|| new_slab_of_one(work, gfp, work.cpu.node.get()))
+        .or_else(of_any)
+}
+
+/// Makes a slab of the CPU, and takes one object of it.
+fn new_slab_of_one<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: u8) -> Option<*mut u8> {
     let id = new_slab(work.set, work.cache, gfp, node)?;
     let slab = work.map().slab(id);
+    // Relaxed: the lock below publishes it.
     slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
     let mut own = work.cpu.own_slabs.lock();
     own.push_back(work.map(), id);
-    Some(one_of(&mut own, id))
+    Some(take_one(work, &mut own, id))
 }
 
-fn slot_of(work: &Work, slab: &SlabRecord, object: *mut u8) -> Slot {
+/// Takes the first object of a slab on a CPU's list, which the caller has locked.
+fn take_one<R: RawMutex>(work: &Work<R>, list: &mut List, id: u32) -> *mut u8 {
+    let slab = work.map().slab(id);
+    let w = slab.word.load();
+    let object = object_at(work, slab, w.head());
+    // SAFETY: the lock is held, and the object heads the slab's chain.
+    #[allow(unsafe_code)]
+    let following = unsafe { next(object, work.cache.next_at()) };
+    let head = slot_of(work, slab, following);
+    slab.word.store(Word::new(head, w.inuse() + 1, true));
+    if head == 0 {
+        list.remove(work.map(), id);
+    }
+    object
+}
+
+fn slot_of<R: RawMutex>(work: &Work<R>, slab: &SlabRecord<R>, object: *mut u8) -> Slot {
     if object.is_null() {
         return 0;
     }
     ((object.addr() - start(work.set, slab)) >> 3) as Slot + 1
 }
 
-fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
+fn object_at<R: RawMutex>(work: &Work<R>, slab: &SlabRecord<R>, slot: Slot) -> *mut u8 {
     match slot {
         0 => null_mut(),
         s => work
@@ -84,14 +108,14 @@ fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
 }
 
 /// Takes all free objects of a slab; the free list must be empty, and the slab on no list.
-fn take_all(work: &Work, slab: &SlabRecord) {
+fn take_all<R: RawMutex>(work: &Work<R>, slab: &SlabRecord<R>) {
     let w = slab.word.load();
     slab.word.store(w.taken(slab.objects));
     work.cpu.head.set(object_at(work, slab, w.head()));
     work.cpu.nr.set(u32::from(slab.objects - w.inuse()));
 }
 
-fn take_partial(work: &Work) -> bool {
+fn take_partial<R: RawMutex>(work: &Work<R>) -> bool {
     let mut own = work.cpu.own_slabs.lock();
     let is_near = |id: &u32| work.map().slab(*id).node == work.cpu.node.get();
     let near = match work.set.nodes {
@@ -108,7 +132,8 @@ fn take_partial(work: &Work) -> bool {
 
 /// Takes what other CPUs freed; the free list must be empty or hold few.
 #[allow(unsafe_code)]
-fn claim_remote(work: &Work) {
+fn claim_remote<R: RawMutex>(work: &Work<R>) {
+    // Relaxed: a request is served late or early, never wrongly; the queue's own word says what there is.
     work.cpu.claim_requested.store(0, Ordering::Relaxed);
     let Some((place, n)) = work.cpu.remote.take() else {
         return;
@@ -133,14 +158,14 @@ fn claim_remote(work: &Work) {
 /// Gives batches back to their slabs while the free list is above its mark.
 #[cold]
 #[inline(never)]
-pub(crate) fn overflow(work: &Work) {
+pub(crate) fn overflow<R: RawMutex>(work: &Work<R>) {
     while work.cpu.nr.get() > work.cache.slqb.hiwater {
         give_back(work, work.cache.slqb.freebatch);
     }
 }
 
 /// Gives `n` objects of the free list back to their slabs.
-fn give_back(work: &Work, n: u32) {
+fn give_back<R: RawMutex>(work: &Work<R>, n: u32) {
     let mut gone = List::default();
     let mut own = work.cpu.own_slabs.lock();
     for _ in 0..n {
@@ -153,7 +178,7 @@ fn give_back(work: &Work, n: u32) {
 
 /// Frees an object into its slab, under the lock of the slab's CPU.
 #[allow(unsafe_code)]
-fn put_into_slab(work: &Work, own: &mut List, object: *mut u8, gone: &mut List) {
+fn put_into_slab<R: RawMutex>(work: &Work<R>, own: &mut List, object: *mut u8, gone: &mut List) {
     let Some(id) = work.map().entry(object) else {
         unreachable!("a free object has no slab")
     };
@@ -181,14 +206,15 @@ fn put_into_slab(work: &Work, own: &mut List, object: *mut u8, gone: &mut List) 
     }
 }
 
-fn discard_all(work: &Work, mut gone: List) {
+fn discard_all<R: RawMutex>(work: &Work<R>, mut gone: List) {
     while let Some(id) = gone.pop_front(work.map()) {
         discard(work.set, work.cache, id);
     }
 }
 
 /// Frees an object that is not of this CPU's slabs.
-pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) {
+pub(crate) fn free_slow<R: RawMutex>(work: &Work<R>, id: u32, object: *mut u8) {
+    // Relaxed: set before the first object of the slab was handed out, and not changed until the slab goes.
     let owner = work.map().slab(id).owner.load(Ordering::Relaxed);
     if !work.has_cpu {
         let target = target(work, owner);
@@ -218,23 +244,24 @@ pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) {
     if list.nr.get() >= work.cache.slqb.freebatch {
         flush_remote_list(work);
     }
+    // Relaxed: as in `claim_remote`.
     if work.cpu.claim_requested.load(Ordering::Relaxed) != 0 {
         claim_remote(work);
     }
 }
 
 /// Record of the CPU that a slab's owner names.
-fn target<'a>(work: &Work<'a>, owner: usize) -> &'a CpuRecord {
+fn target<'a, R: RawMutex>(work: &Work<'a, R>, owner: usize) -> &'a CpuRecord<R> {
     // SAFETY: SLQB's slabs have an owner from the start to the end: the record of a CPU, which lives
     // as long as the cache.
     #[allow(unsafe_code)]
     unsafe {
-        &*work.map().base.with_addr(owner & !1).cast::<CpuRecord>()
+        &*work.map().base.with_addr(owner & !1).cast::<CpuRecord<R>>()
     }
 }
 
 /// Sends the remote list to its CPU.
-fn flush_remote_list(work: &Work) {
+fn flush_remote_list<R: RawMutex>(work: &Work<R>) {
     let list = &work.cpu.remote_list;
     let n = list.nr.replace(0);
     if n == 0 {
@@ -247,7 +274,13 @@ fn flush_remote_list(work: &Work) {
 
 /// Splices a list of `n` objects onto a CPU's queue, or, if that is long, into their slabs.
 #[allow(unsafe_code)]
-fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32) {
+fn splice<R: RawMutex>(
+    work: &Work<R>,
+    target: &CpuRecord<R>,
+    head: *mut u8,
+    tail: *mut u8,
+    n: u32,
+) {
     let limits = work.cache.slqb;
     let before = target.remote.len();
     if before <= limits.hiwater / 2 {
@@ -257,6 +290,7 @@ fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32)
         };
         if let Some(after) = target.remote.splice(work.map().place(head), n, link) {
             if after >= limits.freebatch && after - n < limits.freebatch {
+                // Relaxed: as in `claim_remote`.
                 target.claim_requested.store(1, Ordering::Relaxed);
             }
             return;
@@ -276,14 +310,14 @@ fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32)
 }
 
 /// Frees all objects of the CPU's lists into their slabs.
-pub(crate) fn flush(work: &Work) {
+pub(crate) fn flush<R: RawMutex>(work: &Work<R>) {
     flush_remote_list(work);
     claim_remote(work);
     give_back(work, u32::MAX);
 }
 
 /// The trim, every 3 s: sends the remote list, claims the queue, returns a batch.
-pub(crate) fn trim(work: &Work) {
+pub(crate) fn trim<R: RawMutex>(work: &Work<R>) {
     flush_remote_list(work);
     claim_remote(work);
     give_back(work, work.cache.slqb.freebatch);

@@ -17,13 +17,17 @@ use crate::sync::Ordering;
 use crate::word::{Slot, Word};
 use crate::work::Work;
 use core::ptr::null_mut;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
-fn slot_of(work: &Work, slab: &SlabRecord, object: *mut u8) -> Slot {
+fn slot_of<R: RawMutex>(work: &Work<R>, slab: &SlabRecord<R>, object: *mut u8) -> Slot {
+    if object.is_null() {
+        return 0;
+    }
     ((object.addr() - start(work.set, slab)) >> 3) as Slot + 1
 }
 
-fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
+fn object_at<R: RawMutex>(work: &Work<R>, slab: &SlabRecord<R>, slot: Slot) -> *mut u8 {
     match slot {
         0 => null_mut(),
         s => work
@@ -34,7 +38,7 @@ fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
 }
 
 /// Puts a chain on the CPU after its own ran out, or is of another node than the one asked for.
-pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
+pub(crate) fn refill<R: RawMutex>(work: &Work<R>, gfp: Gfp, node: Option<u8>) -> bool {
     if let Some(id) = work.current() {
         let elsewhere = node.is_some_and(|n| n != work.map().slab(id).node);
         if elsewhere || !work.cpu.head.get().is_null() {
@@ -63,9 +67,9 @@ pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
 
 /// Takes the objects that were freed into the CPU's slab meanwhile. If there are none, the slab is full, and the
 /// CPU gives it up.
-fn reload_or_release(work: &Work, id: u32) -> bool {
+fn reload_or_release<R: RawMutex>(work: &Work<R>, id: u32) -> bool {
     let slab = work.map().slab(id);
-    // Before the word: another CPU that sees the slab thawed may take it.
+    // Before the word: another CPU that sees the slab thawed may take it. The release of the word orders it.
     slab.owner.store(0, Ordering::Relaxed);
     work.cpu.slab.set(0);
     let full = |w: Word| (w.head() == 0).then(|| w.with_frozen(false));
@@ -77,7 +81,7 @@ fn reload_or_release(work: &Work, id: u32) -> bool {
 }
 
 /// Makes a frozen slab the CPU's and takes its free objects.
-fn adopt(work: &Work, id: u32) {
+fn adopt<R: RawMutex>(work: &Work<R>, id: u32) {
     let slab = work.map().slab(id);
     let took = slab.word.change(|w| Some(w.taken(slab.objects)));
     let Ok((old, _)) = took else {
@@ -86,17 +90,18 @@ fn adopt(work: &Work, id: u32) {
     take_chain(work, id, old);
 }
 
-fn take_chain(work: &Work, id: u32, old: Word) {
+fn take_chain<R: RawMutex>(work: &Work<R>, id: u32, old: Word) {
     let slab = work.map().slab(id);
     debug_assert!(old.head() != 0, "a slab without a free object was adopted");
     work.cpu.slab.set(id);
+    // Relaxed: only this CPU compares it with its own tag.
     slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
     work.cpu.head.set(object_at(work, slab, old.head()));
     work.cpu.nr.set(u32::from(slab.objects - old.inuse()));
 }
 
 /// Takes a partial slab of a node, and more for the CPU's own list.
-fn from_node(work: &Work, node: u8) -> bool {
+fn from_node<R: RawMutex>(work: &Work<R>, node: u8) -> bool {
     let mut lists = work.cache.node(node).lists.lock();
     let Some(id) = lists.partial.pop_front(work.map()) else {
         return false;
@@ -120,7 +125,53 @@ fn from_node(work: &Work, node: u8) -> bool {
     true
 }
 
-fn pop_partial(work: &Work) -> Option<u32> {
+/// One object, past the lists of CPUs: of a partial slab of a node, else of a new one.
+pub(crate) fn alloc_without_cpu<R: RawMutex>(work: &Work<R>, gfp: Gfp) -> Option<*mut u8> {
+    let of_any = || (0..work.set.nodes).find_map(|n| one_of(work, n));
+    if let Some(object) = of_any() {
+        return Some(object);
+    }
+    let Some(id) = new_slab(work.set, work.cache, gfp, 0) else {
+        // Something may have been freed meanwhile.
+        return of_any();
+    };
+    let (object, _) = take_one(work, id);
+    thaw(work, id);
+    Some(object)
+}
+
+/// Takes one object of a node's partial slab.
+fn one_of<R: RawMutex>(work: &Work<R>, node: u8) -> Option<*mut u8> {
+    let mut lists = work.cache.node(node).lists.lock();
+    // It leaves the list first: whoever frees an object of a full slab takes that to be on no list.
+    let id = lists.partial.pop_front(work.map())?;
+    let (object, new) = take_one(work, id);
+    if new.head() != 0 {
+        lists.partial.push_front(work.map(), id);
+    }
+    Some(object)
+}
+
+/// Takes the first object off the chain of a slab, which has one. Nobody else takes from it meanwhile: it is frozen and the
+/// caller's, or the caller has the lock of its node. So the link that is read stays as it is while the object is first.
+fn take_one<R: RawMutex>(work: &Work<R>, id: u32) -> (*mut u8, Word) {
+    let slab = work.map().slab(id);
+    let mut object = null_mut();
+    let took = slab.word.change(|w| {
+        object = object_at(work, slab, w.head());
+        // SAFETY: the object is free, and on the chain until the word changes.
+        #[allow(unsafe_code)]
+        let following = unsafe { next(object, work.cache.next_at()) };
+        let head = slot_of(work, slab, following);
+        Some(Word::new(head, w.inuse() + 1, w.is_frozen()))
+    });
+    let Ok((_, new)) = took else {
+        unreachable!("this change is never refused")
+    };
+    (object, new)
+}
+
+fn pop_partial<R: RawMutex>(work: &Work<R>) -> Option<u32> {
     let id = work.cpu.partial.get();
     (id != 0).then(|| {
         work.cpu.partial.set(work.map().links(id).next());
@@ -129,22 +180,23 @@ fn pop_partial(work: &Work) -> Option<u32> {
     })
 }
 
-fn push_partial(work: &Work, id: u32) {
+fn push_partial<R: RawMutex>(work: &Work<R>, id: u32) {
     work.map().links(id).set_next(work.cpu.partial.get());
     work.cpu.partial.set(id);
     work.cpu.partial_nr.set(work.cpu.partial_nr.get() + 1);
 }
 
 /// Gives a frozen slab, whose objects are all in its word, back to its node.
-fn thaw(work: &Work, id: u32) {
+fn thaw<R: RawMutex>(work: &Work<R>, id: u32) {
     give_back(work, id, null_mut(), null_mut(), 0);
 }
 
 /// Gives the CPU's slab back with the CPU's chain.
 #[allow(unsafe_code)]
-fn deactivate(work: &Work) {
+fn deactivate<R: RawMutex>(work: &Work<R>) {
     let Some(id) = work.current() else { return };
     work.cpu.slab.set(0);
+    // Relaxed: as in `reload_or_release`.
     work.map().slab(id).owner.store(0, Ordering::Relaxed);
     let first = work.cpu.head.replace(null_mut());
     work.cpu.nr.set(0);
@@ -163,7 +215,7 @@ fn deactivate(work: &Work) {
 
 /// Thaws a slab, with `n` objects of the CPU's chain spliced before its own.
 #[allow(unsafe_code)]
-fn give_back(work: &Work, id: u32, first: *mut u8, last: *mut u8, n: u16) {
+fn give_back<R: RawMutex>(work: &Work<R>, id: u32, first: *mut u8, last: *mut u8, n: u16) {
     let slab = work.map().slab(id);
     let mut lists = work.cache.node(slab.node).lists.lock();
     let done = slab.word.change(|w| {
@@ -191,8 +243,13 @@ fn give_back(work: &Work, id: u32, first: *mut u8, last: *mut u8, n: u16) {
 
 /// Frees an object whose slab is not the CPU's own.
 #[allow(unsafe_code)]
-pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+pub(crate) fn free_slow<R: RawMutex>(
+    work: &Work<R>,
+    id: u32,
+    object: *mut u8,
+) -> Result<(), FaultKind> {
     let slab = work.map().slab(id);
+    // Relaxed: only this CPU sets it to its own tag, or takes that away.
     if work.has_cpu && slab.owner.load(Ordering::Relaxed) == work.cpu.tag.get() {
         work.push(object);
         return Ok(());
@@ -229,7 +286,7 @@ pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) -> Result<(), Fau
 }
 
 /// A free that puts a slab on its node's list or takes it off; false if the word has changed.
-fn change_listed(work: &Work, id: u32, w: Word, new: Word) -> bool {
+fn change_listed<R: RawMutex>(work: &Work<R>, id: u32, w: Word, new: Word) -> bool {
     let slab = work.map().slab(id);
     let mut lists = work.cache.node(slab.node).lists.lock();
     if !slab.word.replace(w, new) {
@@ -250,27 +307,27 @@ fn change_listed(work: &Work, id: u32, w: Word, new: Word) -> bool {
 }
 
 /// Puts a slab that a free froze on the CPU's partial list; a list that is full goes to the nodes.
-fn keep_partial(work: &Work, id: u32) {
+fn keep_partial<R: RawMutex>(work: &Work<R>, id: u32) {
     if work.cpu.partial_nr.get() >= work.cache.cpu_partial {
         drain_partial(work);
     }
     push_partial(work, id);
 }
 
-fn drain_partial(work: &Work) {
+fn drain_partial<R: RawMutex>(work: &Work<R>) {
     while let Some(id) = pop_partial(work) {
         thaw(work, id);
     }
 }
 
 /// Gives the CPU's slab and its partial slabs back to the nodes.
-pub(crate) fn flush(work: &Work) {
+pub(crate) fn flush<R: RawMutex>(work: &Work<R>) {
     deactivate(work);
     drain_partial(work);
 }
 
 /// Returns the empty slabs of a node.
-pub(crate) fn shrink_node(work: &Work, node: u8) {
+pub(crate) fn shrink_node<R: RawMutex>(work: &Work<R>, node: u8) {
     let mut lists = work.cache.node(node).lists.lock();
     let map = work.map();
     let is_empty = |id| map.slab(id).word.load().inuse() == 0;

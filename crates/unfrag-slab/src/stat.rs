@@ -1,4 +1,6 @@
 //! The data behind slabinfo and `slabinfo -AD`, without their text. `spec: 6.4, 7.4`
+//!
+//! Counts are read relaxed: each for itself, as nothing is read because of it.
 
 use crate::array::shared_avail;
 use crate::cache::KmemCache;
@@ -8,6 +10,7 @@ use crate::formulas::PAGE;
 use crate::rules::Design;
 use crate::set::Set;
 use crate::sync::Ordering;
+use lock_api::RawMutex;
 use unfrag::frame::NR_ORDERS;
 
 /// A cache's counts. Those of events are kept per CPU and without synchronisation, so a sum may be
@@ -96,17 +99,17 @@ fn pages(slabs_of: &[u32; NR_ORDERS]) -> u64 {
     of.map(|(order, n)| u64::from(*n) << order).sum()
 }
 
-fn slabs_of(cache: &CacheRecord) -> [u32; NR_ORDERS] {
+fn slabs_of<R: RawMutex>(cache: &CacheRecord<R>) -> [u32; NR_ORDERS] {
     core::array::from_fn(|o| cache.slabs_of[o].load(Ordering::Relaxed))
 }
 
 /// Pages of a cache's slabs.
-pub(crate) fn slab_pages(cache: &CacheRecord) -> u64 {
+pub(crate) fn slab_pages<R: RawMutex>(cache: &CacheRecord<R>) -> u64 {
     pages(&slabs_of(cache))
 }
 
 /// Objects that are not in their slab: in use, or on a CPU's lists, or on shared arrays.
-fn out_of_slabs(set: &Set, cache: &CacheRecord) -> (u64, u64, u64) {
+fn out_of_slabs<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) -> (u64, u64, u64) {
     let (mut total, mut free, mut free_slabs) = (0, 0, 0);
     for n in 0..set.nodes {
         let n = cache.node(n);
@@ -136,16 +139,16 @@ fn out_of_slabs(set: &Set, cache: &CacheRecord) -> (u64, u64, u64) {
 }
 
 /// Objects in use, of a cache whose lists of CPUs are empty.
-pub(crate) fn live_objects(set: &Set, cache: &CacheRecord) -> u64 {
+pub(crate) fn live_objects<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) -> u64 {
     out_of_slabs(set, cache).0
 }
 
-pub(crate) fn info(set: &Set, cache: &CacheRecord) -> CacheInfo {
+pub(crate) fn info<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) -> CacheInfo {
     let (active_objects, total_objects, free_slabs) = out_of_slabs(set, cache);
     let total_slabs = (0..set.nodes)
         .map(|n| cache.node(n).slabs.load(Ordering::Relaxed))
         .sum::<u64>();
-    let sum = |f: fn(&crate::cache_record::CpuRecord) -> u64| cache.all_cpus().map(f).sum();
+    let sum = |f: fn(&crate::cache_record::CpuRecord<R>) -> u64| cache.all_cpus().map(f).sum();
     let slab = cache.design == Design::Slab;
     let shared_available = match slab {
         true => (0..set.nodes)
@@ -171,16 +174,16 @@ pub(crate) fn info(set: &Set, cache: &CacheRecord) -> CacheInfo {
         shared_factor: if slab { cache.arrays.shared } else { 0 },
         shared_available,
         alloc_fast: sum(|cpu| cpu.alloc_fast.get()),
-        alloc_slow: sum(|cpu| cpu.alloc_slow.get()),
+        alloc_slow: sum(|cpu| cpu.alloc_slow.get()) + cache.alloc_apart.load(Ordering::Relaxed),
         free_fast: sum(|cpu| cpu.free_fast.get()),
-        free_slow: sum(|cpu| cpu.free_slow.get()),
+        free_slow: sum(|cpu| cpu.free_slow.get()) + cache.free_apart.load(Ordering::Relaxed),
         order_fallbacks: cache.order_fallbacks.load(Ordering::Relaxed),
         faults: cache.faults.load(Ordering::Relaxed),
         handles: cache.handles.load(Ordering::Relaxed),
     }
 }
 
-impl KmemCache<'_> {
+impl<R: RawMutex> KmemCache<'_, R> {
     /// Its counts.
     pub fn info(&self) -> CacheInfo {
         info(self.set(), self.record())

@@ -5,22 +5,21 @@
 //! each frame of the window, which leads from an object to its slab.
 
 use crate::bootstrap::BootstrapCache;
-use crate::cache::NoMemory;
 use crate::cpu::{Cpu, CpuError};
 use crate::destroy::drop_all;
 use crate::formulas::PAGE;
 use crate::hold::HeldLocks;
-use crate::lock::Locked;
-use crate::map::DirectMap;
+use crate::lock::{Locked, SpinLock};
+use crate::map::{DirectMap, UNIT};
 use crate::memory::Memory;
 use crate::pages::Pages;
 use crate::rules::Rules;
 use crate::set::{CacheList, Set};
-use crate::shrink::{ShrinkResult, Shrinker, ShrinkerId, Shrinkers};
 use crate::stat::{CacheInfo, info};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::marker::PhantomData;
-use core::ptr::{NonNull, null};
+use core::ptr::NonNull;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// A table entry for a frame, 4 bytes: which slab it belongs to.
@@ -114,34 +113,50 @@ impl core::error::Error for SlabsError {}
 /// Most nodes.
 pub(crate) const MAX_NODES: u8 = 64;
 
-/// A set of slab caches. Two sets share nothing.
+/// A set of slab caches. Two sets share nothing. `R` is the lock of its lists and records: a spin lock unless it is made
+/// [with another](Slabs::with_lock).
 ///
 /// When it is dropped, its pages go back unless a cache still has objects in use; those, and the
 /// records, then stay where they are.
-pub struct Slabs<'p> {
-    set: NonNull<Set>,
+pub struct Slabs<'p, R: RawMutex = SpinLock> {
+    set: NonNull<Set<R>>,
     pages: PhantomData<&'p dyn Pages>,
 }
 
 // SAFETY: `Set` may be used from any thread.
 #[allow(unsafe_code)]
-unsafe impl Send for Slabs<'_> {}
+unsafe impl<R: RawMutex + Send + Sync> Send for Slabs<'_, R> {}
 // SAFETY: `Set` may be used from any thread.
 #[allow(unsafe_code)]
-unsafe impl Sync for Slabs<'_> {}
+unsafe impl<R: RawMutex + Send + Sync> Sync for Slabs<'_, R> {}
 
 impl<'p> Slabs<'p> {
     /// Makes a set of caches that takes its memory from `pages`. `table` has an entry for each frame
-    /// of its window.
+    /// of its window. Its locks spin; for others see [`with_lock`](Slabs::with_lock).
     ///
     /// # Errors
     /// If the configuration contradicts itself, or there is no page for the first records.
-    #[allow(unsafe_code)]
     pub fn new(
         pages: &'p dyn Pages,
         table: &'p mut [FrameEntry],
         config: &SlabConfig,
     ) -> Result<Slabs<'p>, SlabsError> {
+        Slabs::with_lock(pages, table, config)
+    }
+}
+
+impl<'p, R: RawMutex> Slabs<'p, R> {
+    /// As [`new`](Slabs::new), with locks of the type `R`: in a kernel whose interrupts use the caches too, one that
+    /// switches interrupts off while it is held.
+    ///
+    /// # Errors
+    /// As [`new`](Slabs::new).
+    #[allow(unsafe_code)]
+    pub fn with_lock(
+        pages: &'p dyn Pages,
+        table: &'p mut [FrameEntry],
+        config: &SlabConfig,
+    ) -> Result<Slabs<'p, R>, SlabsError> {
         table.fill_with(FrameEntry::new);
         // SAFETY: all entries are new, and the table is the set's alone.
         unsafe { Slabs::with_new_table(pages, table, config) }
@@ -160,7 +175,8 @@ impl<'p> Slabs<'p> {
         pages: &'p dyn Pages,
         table: &'p [FrameEntry],
         config: &SlabConfig,
-    ) -> Result<Slabs<'p>, SlabsError> {
+    ) -> Result<Slabs<'p, R>, SlabsError> {
+        const { assert!(align_of::<R>() <= UNIT, "records are aligned to 64 bytes") };
         let cpus = usize::from(config.cpus);
         let node_exists = |c| (config.node_of_cpu)(c) < config.nodes;
         if cpus == 0
@@ -186,7 +202,7 @@ impl<'p> Slabs<'p> {
         let claims = bootstrap
             .alloc(pages, &map, cpus * size_of::<AtomicU32>(), Gfp::KERNEL, 0)
             .ok_or(SlabsError::NoMemory)?;
-        let room = bootstrap.alloc(pages, &map, size_of::<Set>(), Gfp::KERNEL, 0);
+        let room = bootstrap.alloc(pages, &map, size_of::<Set<R>>(), Gfp::KERNEL, 0);
         let Some(room) = room else {
             // SAFETY: allocated above with that size; zero is a valid word.
             unsafe { bootstrap.free(pages, &map, claims, cpus * size_of::<AtomicU32>()) };
@@ -205,11 +221,10 @@ impl<'p> Slabs<'p> {
             large_memory: pages.free_and_total().1.max(window.frames as u64) > (32 << 20 >> 12),
             claims: claims.as_ptr().cast(),
             node_of_cpu: config.node_of_cpu,
-            caches: Locked::new(CacheList(null())),
-            shrinkers: Shrinkers::new(),
+            caches: Locked::new(CacheList::new()),
             slab_pages: AtomicU64::new(0),
         };
-        let room = room.cast::<Set>();
+        let room = room.cast::<Set<R>>();
         // SAFETY: the record is large enough, aligned to 64 bytes, and ours.
         unsafe { room.write(set) };
         Ok(Slabs {
@@ -218,7 +233,7 @@ impl<'p> Slabs<'p> {
         })
     }
 
-    pub(crate) fn set(&self) -> &Set {
+    pub(crate) fn set(&self) -> &Set<R> {
         // SAFETY: it lives as long as `self`.
         #[allow(unsafe_code)]
         unsafe {
@@ -230,7 +245,7 @@ impl<'p> Slabs<'p> {
     ///
     /// # Errors
     /// If the CPU does not exist, or its token is claimed already.
-    pub fn cpu(&self, cpu: u16) -> Result<Cpu<'_>, CpuError> {
+    pub fn cpu(&self, cpu: u16) -> Result<Cpu<'_, R>, CpuError> {
         Cpu::claim(self.set(), cpu)
     }
 
@@ -238,7 +253,7 @@ impl<'p> Slabs<'p> {
     ///
     /// # Errors
     /// If all are claimed.
-    pub fn any_cpu(&self) -> Result<Cpu<'_>, CpuError> {
+    pub fn any_cpu(&self) -> Result<Cpu<'_, R>, CpuError> {
         (0..self.set().cpus)
             .find_map(|c| self.cpu(c).ok())
             .ok_or(CpuError::AllTaken)
@@ -263,33 +278,8 @@ impl<'p> Slabs<'p> {
 
     /// Pages of all slabs of all caches, and those that kmalloc handed out as whole pages.
     pub fn slab_pages(&self) -> u64 {
+        // Relaxed: nothing is read because of this count.
         self.set().slab_pages.load(Ordering::Relaxed)
-    }
-
-    /// Registers a shrinker, which is asked from the next [`shrink_slab`](Slabs::shrink_slab) on.
-    ///
-    /// # Errors
-    /// If there is no memory for its record.
-    #[allow(unsafe_code)]
-    pub fn register_shrinker(&self, shrinker: &'p dyn Shrinker) -> Result<ShrinkerId, NoMemory> {
-        // SAFETY: the set lives no longer than `'p`, and calls no shrinker after that.
-        let shrinker =
-            unsafe { core::mem::transmute::<&'p dyn Shrinker, &'static dyn Shrinker>(shrinker) };
-        let set = self.set();
-        let id = set.shrinkers.register(&set.memory, shrinker);
-        id.ok_or(NoMemory)
-    }
-
-    /// Unregisters a shrinker; false if it is not registered.
-    pub fn unregister_shrinker(&self, id: ShrinkerId) -> bool {
-        let set = self.set();
-        set.shrinkers.unregister(&set.memory, id)
-    }
-
-    /// Asks every shrinker for its share after reclaim has scanned `scanned` of `lru_pages` pages.
-    /// `spec: 4.1`
-    pub fn shrink_slab(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
-        self.set().shrinkers.shrink(scanned, lru_pages, gfp)
     }
 
     /// Takes every lock of the set, so that a process may be forked: what is behind the locks is whole then, in the child
@@ -297,7 +287,7 @@ impl<'p> Slabs<'p> {
     ///
     /// A call of another thread that takes no lock may be under way; so the tokens of other threads' CPUs are lost in the
     /// child. Sets with caches of the design SLAB have more locks than these.
-    pub fn hold_locks(&self) -> HeldLocks<'_> {
+    pub fn hold_locks(&self) -> HeldLocks<'_, R> {
         HeldLocks::new(self.set())
     }
 
@@ -307,15 +297,13 @@ impl<'p> Slabs<'p> {
     }
 }
 
-impl Drop for Slabs<'_> {
+impl<R: RawMutex> Drop for Slabs<'_, R> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let set = self.set();
-        drop_all(set);
-        if !set.caches.lock().0.is_null() {
+        if !drop_all(set) {
             return;
         }
-        set.shrinkers.clear(&set.memory);
         let claims = NonNull::new(set.claims.cast_mut().cast::<u8>());
         let claims_len = usize::from(set.cpus) * size_of::<AtomicU32>();
         // SAFETY: no cache and no token exists any more; the set is read out of its record, and the
@@ -325,7 +313,7 @@ impl Drop for Slabs<'_> {
             if let Some(claims) = claims {
                 set.memory.free_record(claims, claims_len);
             }
-            set.memory.free_record(self.set.cast(), size_of::<Set>());
+            set.memory.free_record(self.set.cast(), size_of::<Set<R>>());
             set.memory.trim();
         }
     }

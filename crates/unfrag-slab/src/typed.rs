@@ -14,6 +14,7 @@
 use crate::cache::{KmemCache, NoMemory};
 use crate::cpu::Cpu;
 use crate::destroy::DestroyError;
+use crate::lock::SpinLock;
 use crate::options::{CacheOptions, CreateError};
 use crate::stat::CacheInfo;
 use crate::system::Slabs;
@@ -22,11 +23,12 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
+use lock_api::RawMutex;
 use unfrag::Gfp;
 
 /// A cache of values of type `T`.
-pub struct Cache<'s, T> {
-    raw: KmemCache<'s>,
+pub struct Cache<'s, T, R: RawMutex = SpinLock> {
+    raw: KmemCache<'s, R>,
     values: PhantomData<fn() -> T>,
 }
 
@@ -47,12 +49,12 @@ impl<T> fmt::Debug for Refused<T> {
 
 impl<T> core::error::Error for Refused<T> {}
 
-impl<'s, T> Cache<'s, T> {
+impl<'s, T, R: RawMutex> Cache<'s, T, R> {
     /// Makes one, of the design that the rules say.
     ///
     /// # Errors
     /// As [`Slabs::create`], with the size and the alignment of `T`.
-    pub fn new(slabs: &'s Slabs<'_>, name: &str) -> Result<Cache<'s, T>, CreateError> {
+    pub fn new(slabs: &'s Slabs<'_, R>, name: &str) -> Result<Cache<'s, T, R>, CreateError> {
         Cache::with_options(slabs, &CacheOptions::new(name, 0))
     }
 
@@ -61,9 +63,9 @@ impl<'s, T> Cache<'s, T> {
     /// # Errors
     /// As [`Slabs::create`].
     pub fn with_options(
-        slabs: &'s Slabs<'_>,
+        slabs: &'s Slabs<'_, R>,
         options: &CacheOptions<'_>,
-    ) -> Result<Cache<'s, T>, CreateError> {
+    ) -> Result<Cache<'s, T, R>, CreateError> {
         let options = CacheOptions {
             size: size_of::<T>().max(1),
             align: align_of::<T>().max(8),
@@ -86,10 +88,10 @@ impl<'s, T> Cache<'s, T> {
     #[allow(unsafe_code)]
     pub fn alloc<'a>(
         &'a self,
-        cpu: &'a Cpu<'s>,
+        cpu: &'a Cpu<'s, R>,
         gfp: Gfp,
         value: T,
-    ) -> Result<Handle<'a, 's, T>, Refused<T>> {
+    ) -> Result<Handle<'a, 's, T, R>, Refused<T>> {
         match self.raw.alloc(cpu, gfp - Gfp::ZERO) {
             Ok(at) => {
                 let at = at.cast::<T>();
@@ -106,7 +108,7 @@ impl<'s, T> Cache<'s, T> {
     }
 
     /// The untyped cache.
-    pub fn raw(&self) -> &KmemCache<'s> {
+    pub fn raw(&self) -> &KmemCache<'s, R> {
         &self.raw
     }
 
@@ -119,21 +121,21 @@ impl<'s, T> Cache<'s, T> {
     ///
     /// # Errors
     /// As [`KmemCache::destroy`].
-    pub fn destroy(self) -> Result<(), DestroyError<'s>> {
+    pub fn destroy(self) -> Result<(), DestroyError<'s, R>> {
         self.raw.destroy()
     }
 }
 
 /// A value in a cache, on the CPU that allocated it. Dropping it frees it there.
-pub struct Handle<'a, 's, T> {
-    cache: &'a Cache<'s, T>,
-    cpu: &'a Cpu<'s>,
+pub struct Handle<'a, 's, T, R: RawMutex = SpinLock> {
+    cache: &'a Cache<'s, T, R>,
+    cpu: &'a Cpu<'s, R>,
     at: NonNull<T>,
 }
 
-impl<'a, 's, T> Handle<'a, 's, T> {
+impl<'a, 's, T, R: RawMutex> Handle<'a, 's, T, R> {
     /// Lets go of the CPU, so that the value can go to another thread.
-    pub fn pack(self) -> Parcel<'a, 's, T> {
+    pub fn pack(self) -> Parcel<'a, 's, T, R> {
         let this = ManuallyDrop::new(self);
         Parcel {
             cache: this.cache,
@@ -142,7 +144,7 @@ impl<'a, 's, T> Handle<'a, 's, T> {
     }
 }
 
-impl<T> Deref for Handle<'_, '_, T> {
+impl<R: RawMutex, T> Deref for Handle<'_, '_, T, R> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the value is the handle's.
@@ -153,7 +155,7 @@ impl<T> Deref for Handle<'_, '_, T> {
     }
 }
 
-impl<T> DerefMut for Handle<'_, '_, T> {
+impl<R: RawMutex, T> DerefMut for Handle<'_, '_, T, R> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the value is the handle's.
         #[allow(unsafe_code)]
@@ -163,13 +165,13 @@ impl<T> DerefMut for Handle<'_, '_, T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Handle<'_, '_, T> {
+impl<R: RawMutex, T: fmt::Debug> fmt::Debug for Handle<'_, '_, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T> Drop for Handle<'_, '_, T> {
+impl<R: RawMutex, T> Drop for Handle<'_, '_, T, R> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: the value and its object are the handle's, which goes. A checked cache
@@ -183,24 +185,25 @@ impl<T> Drop for Handle<'_, '_, T> {
 
 /// A value in a cache, on no CPU. Dropping it frees it into its slab, which takes a lock; better to
 /// [`unpack`](Parcel::unpack) it where it arrives.
-pub struct Parcel<'a, 's, T> {
-    cache: &'a Cache<'s, T>,
+pub struct Parcel<'a, 's, T, R: RawMutex = SpinLock> {
+    cache: &'a Cache<'s, T, R>,
     at: NonNull<T>,
 }
 
 // SAFETY: the parcel owns the value, and the cache may be used from any thread.
 #[allow(unsafe_code)]
-unsafe impl<T: Send> Send for Parcel<'_, '_, T> {}
+unsafe impl<T: Send, R: RawMutex + Send + Sync> Send for Parcel<'_, '_, T, R> {}
 // SAFETY: the parcel owns the value, which it lends if it is shared.
 #[allow(unsafe_code)]
-unsafe impl<T: Sync> Sync for Parcel<'_, '_, T> {}
+unsafe impl<T: Sync, R: RawMutex + Send + Sync> Sync for Parcel<'_, '_, T, R> {}
 
-impl<'a, 's, T> Parcel<'a, 's, T> {
+impl<'a, 's, T, R: RawMutex> Parcel<'a, 's, T, R> {
     /// Makes it a handle of this CPU.
     ///
     /// # Panics
-    /// On drop, if the token is one of another set of caches.
-    pub fn unpack(self, cpu: &'a Cpu<'s>) -> Handle<'a, 's, T> {
+    /// If the token is one of another set of caches. The value is then freed without a CPU.
+    pub fn unpack(self, cpu: &'a Cpu<'s, R>) -> Handle<'a, 's, T, R> {
+        cpu.check_set(self.cache.raw.set());
         let this = ManuallyDrop::new(self);
         Handle {
             cache: this.cache,
@@ -210,7 +213,7 @@ impl<'a, 's, T> Parcel<'a, 's, T> {
     }
 }
 
-impl<T> Deref for Parcel<'_, '_, T> {
+impl<R: RawMutex, T> Deref for Parcel<'_, '_, T, R> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the value is the parcel's.
@@ -221,7 +224,7 @@ impl<T> Deref for Parcel<'_, '_, T> {
     }
 }
 
-impl<T> Drop for Parcel<'_, '_, T> {
+impl<R: RawMutex, T> Drop for Parcel<'_, '_, T, R> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: the value and its object are the parcel's, which goes.

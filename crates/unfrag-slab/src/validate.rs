@@ -9,6 +9,7 @@ use crate::sync::Ordering;
 use crate::{list::List, slab_record::SlabRecord};
 use crate::{set::Set, system::Slabs};
 use core::fmt;
+use lock_api::RawMutex;
 
 /// A broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,12 @@ fn check(holds: bool, what: &'static str) -> Check {
 }
 
 /// Objects on a slab's own chain, each of which must be one of the slab's.
-fn chained(set: &Set, cache: &CacheRecord, slab: &SlabRecord) -> Result<u32, &'static str> {
+fn chained<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    id: u32,
+) -> Result<u32, &'static str> {
+    let slab = set.map().slab(id);
     let (mut n, most) = (0, u32::from(slab.objects));
     let mut slot = slab.word.load().head();
     if cache.design == Design::Slab {
@@ -44,7 +50,7 @@ fn chained(set: &Set, cache: &CacheRecord, slab: &SlabRecord) -> Result<u32, &'s
             check(slot <= most && n <= most, "an index leads out of its slab")?;
             // SAFETY: the index is one of the slab's, whose list is locked.
             #[allow(unsafe_code)]
-            let following = unsafe { slab.bufctl(slot - 1).read() };
+            let following = unsafe { set.map().bufctl(id, slot - 1).read() };
             slot = following;
         }
         return Ok(n);
@@ -69,11 +75,11 @@ fn chained(set: &Set, cache: &CacheRecord, slab: &SlabRecord) -> Result<u32, &'s
 }
 
 /// Checks the slabs of a list; answers their free objects.
-fn check_list(
-    set: &Set,
-    cache: &CacheRecord,
+fn check_list<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
     list: &List,
-    holds: impl Fn(&SlabRecord) -> bool,
+    holds: impl Fn(&SlabRecord<R>) -> bool,
 ) -> Result<u64, &'static str> {
     let (mut nr, mut free) = (0, 0);
     for id in list.iter(set.map()) {
@@ -85,7 +91,7 @@ fn check_list(
             "a slab is on another cache's list",
         )?;
         check(holds(slab), "a slab is on the wrong list")?;
-        let n = chained(set, cache, slab)?;
+        let n = chained(set, cache, id)?;
         let inuse = u32::from(slab.word.load().inuse());
         check(
             n + inuse == u32::from(slab.objects),
@@ -107,18 +113,19 @@ fn check_list(
     Ok(free)
 }
 
-fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
-    let inuse = |slab: &SlabRecord| slab.word.load().inuse();
+fn check_cache<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>) -> Check {
+    let inuse = |slab: &SlabRecord<R>| slab.word.load().inuse();
     let (mut on_lists, mut slabs) = (0, 0);
     for node in 0..set.nodes {
         let n = cache.node(node);
         slabs += n.slabs.load(Ordering::Relaxed);
         let lists = n.lists.lock();
-        let near = |slab: &SlabRecord| slab.node == node;
+        let near = |slab: &SlabRecord<R>| slab.node == node;
         let free = match cache.design {
             Design::Slab => {
-                let some =
-                    |slab: &SlabRecord| near(slab) && inuse(slab) > 0 && inuse(slab) < slab.objects;
+                let some = |slab: &SlabRecord<R>| {
+                    near(slab) && inuse(slab) > 0 && inuse(slab) < slab.objects
+                };
                 check_list(set, cache, &lists.full, |slab| {
                     near(slab) && inuse(slab) == slab.objects
                 })?;
@@ -147,7 +154,7 @@ fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
     check(!whole || on_lists == slabs, "a slab is on no list")
 }
 
-impl Slabs<'_> {
+impl<R: RawMutex> Slabs<'_, R> {
     /// Checks every slab of every list. No CPU may be at work on the caches meanwhile; all tokens
     /// must be with the caller, or free.
     ///

@@ -5,21 +5,21 @@ use crate::map::DirectMap;
 use crate::object::{next, set_next};
 use crate::set::Set;
 use core::ptr::null_mut;
+use lock_api::RawMutex;
 
 /// A slow path's operands.
-#[derive(Clone, Copy)]
-pub(crate) struct Work<'a> {
-    pub set: &'a Set,
-    pub cache: &'a CacheRecord,
-    pub cpu: &'a CpuRecord,
+pub(crate) struct Work<'a, R: RawMutex> {
+    pub set: &'a Set<R>,
+    pub cache: &'a CacheRecord<R>,
+    pub cpu: &'a CpuRecord<R>,
     /// Whether the caller has that CPU's token. If not, the CPU's lists must not be used.
     pub has_cpu: bool,
 }
 
 #[allow(unsafe_code)]
-impl<'a> Work<'a> {
+impl<'a, R: RawMutex> Work<'a, R> {
     /// Work of the CPU itself.
-    pub fn new(set: &'a Set, cache: &'a CacheRecord, cpu: &'a CpuRecord) -> Work<'a> {
+    pub fn new(set: &'a Set<R>, cache: &'a CacheRecord<R>, cpu: &'a CpuRecord<R>) -> Work<'a, R> {
         Work {
             set,
             cache,
@@ -29,7 +29,7 @@ impl<'a> Work<'a> {
     }
 
     /// Work without a CPU.
-    pub fn without_cpu(set: &'a Set, cache: &'a CacheRecord) -> Work<'a> {
+    pub fn without_cpu(set: &'a Set<R>, cache: &'a CacheRecord<R>) -> Work<'a, R> {
         Work {
             has_cpu: false,
             ..Work::new(set, cache, cache.cpu(0))
@@ -38,7 +38,7 @@ impl<'a> Work<'a> {
 
     /// The set's direct map.
     #[inline(always)]
-    pub fn map(&self) -> &'a DirectMap {
+    pub fn map(&self) -> &'a DirectMap<R> {
         self.set.map()
     }
 

@@ -43,17 +43,16 @@ thread_local! {
 struct Threads;
 
 impl CurrentCpu for Threads {
-    fn with<R>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> R) -> R {
+    fn with<T>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> T) -> T {
         // The CPU is out of its place meanwhile, so that it is not used twice.
         match MINE.try_with(|m| m.replace(Mine::None)) {
             Err(_) => f(None),
             Ok(mine) => {
                 let mine = match mine {
-                    // The last one is the spare CPU.
                     Mine::Unknown => {
                         let slabs = unsafe { (*SLABS.0.get()).as_ref() };
                         let free =
-                            |s: &'static Slabs<'static>| (0..CPUS - 1).find_map(|c| s.cpu(c).ok());
+                            |s: &'static Slabs<'static>| (0..CPUS).find_map(|c| s.cpu(c).ok());
                         slabs.and_then(free).map_or(Mine::None, Mine::Cpu)
                     }
                     mine => mine,
@@ -81,8 +80,7 @@ impl CurrentCpu for Threads {
             let slabs = Slabs::new(pages, &mut *TABLE.0.get(), &config).expect("caches");
             let slabs = (*SLABS.0.get()).insert(slabs);
             let sizes = Kmalloc::new(slabs, Design::Slub, CacheFlags::empty()).expect("sizes");
-            let spare = slabs.cpu(CPUS - 1).expect("the last CPU");
-            heap.install(sizes, spare).expect("not installed before");
+            heap.install(sizes).expect("not installed before");
         }
     }
 }
@@ -139,7 +137,7 @@ fn alignment_above_a_word_is_kept() {
 }
 
 #[test]
-fn more_threads_than_cpus_share_the_spare_one() {
+fn threads_beyond_the_number_of_cpus_are_served_without_one() {
     std::thread::scope(|threads| {
         let (send, receive) = std::sync::mpsc::channel::<Vec<String>>();
         for t in 0..20 {

@@ -76,7 +76,11 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
                 let cpu = slabs.cpu(t).unwrap();
                 for round in 0..3u64 {
                     for i in 0..5u64 {
-                        let object = cache.alloc(&cpu, Gfp::KERNEL).unwrap();
+                        let object = match (t, i) {
+                            (2, 3) => cache.alloc_without_cpu(Gfp::KERNEL),
+                            _ => cache.alloc(&cpu, Gfp::KERNEL),
+                        };
+                        let object = object.unwrap();
                         let value = u64::from(t) << 32 | round << 16 | i;
                         unsafe { object.cast::<u64>().write(value) };
                         let to = (u64::from(t) + i) % u64::from(THREADS);

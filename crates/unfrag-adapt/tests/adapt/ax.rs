@@ -7,11 +7,22 @@ use core::alloc::Layout;
 use spin::mutex::SpinMutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unfrag::MigrateType;
-use unfrag_adapt::ax::{Allocator, Pages, UsageKind};
-use unfrag_adapt::heap::Bytes;
+use unfrag::maps::EngineLayout;
+use unfrag_adapt::ax::{Allocator, Bytes, Pages, UsageKind};
 
 const PAGE: usize = 4096;
 const GIB: usize = 1 << 30;
+
+fn pages(mt: MigrateType) -> Pages<PAGE> {
+    // SAFETY: The tests give it rooms of their own, which live longer, and give back pages of their own.
+    unsafe { Pages::of(mt) }
+}
+
+/// Gives pages of an allocator back.
+fn give(a: &Allocator<SpinMutex<()>>, at: usize, pages: usize, kind: UsageKind) {
+    // SAFETY: Each test gives back what it got, or what the allocator refuses.
+    unsafe { a.dealloc_pages(at, pages, kind) };
+}
 
 /// Anything with the trait: pages of all sizes and alignments, each once.
 fn pages_are_handed_out_once(a: &mut impl PageAllocator, c: &mut Chance) {
@@ -46,7 +57,7 @@ fn pages_are_handed_out_once(a: &mut impl PageAllocator, c: &mut Chance) {
 #[test]
 fn pages_of_any_number_and_alignment() {
     let room = Room::new(64 << 20, PAGE);
-    let mut a = Pages::<PAGE>::of(MigrateType::Movable);
+    let mut a = pages(MigrateType::Movable);
     a.init(room.start() + 100, room.bytes() - 100);
     pages_are_handed_out_once(&mut a, &mut Chance::new(1));
     let wrong = [
@@ -75,7 +86,7 @@ fn pages_of_any_number_and_alignment() {
 fn pages_at_an_address() {
     // Within a gigabyte.
     let room = Room::new(16 << 20, 16 << 20);
-    let mut a = Pages::<PAGE>::new();
+    let mut a = pages(MigrateType::Unmovable);
     a.init(room.start(), room.bytes());
     let at = room.start() + (6 << 20);
     assert_eq!(a.alloc_pages_at(at, 700, PAGE).ok(), Some(at));
@@ -101,7 +112,7 @@ fn pages_at_an_address() {
 #[test]
 fn a_page_at_a_gigabyte() {
     let room = Room::new(2 * GIB, PAGE);
-    let mut a = Pages::<PAGE>::new();
+    let mut a = pages(MigrateType::Unmovable);
     a.init(room.start(), room.bytes());
     let at = a
         .alloc_pages(1, GIB)
@@ -119,21 +130,27 @@ fn a_page_at_a_gigabyte() {
 #[test]
 fn memory_from_just_below_a_gigabyte() {
     let room = Room::new(3 * GIB, GIB);
-    let small = [1, 2, 11, 12, 13, 600];
+    // Pages of the tables of a gigabyte.
+    let tables = (EngineLayout::of(1 << 18).words * 8).div_ceil(PAGE);
+    assert_eq!(tables, 19);
+    let small = [1, 2, tables, tables + 1, tables + 2, 600];
     for (below, above) in small.into_iter().flat_map(|b| small.map(|a| (b, a))) {
         for above in [above, GIB / PAGE + above] {
-            let mut a = Pages::<PAGE>::new();
+            let mut a = pages(MigrateType::Unmovable);
             let start = room.start() + GIB - below * PAGE;
             let all = below + above;
-            if below <= 11 && above == 1 {
+            if below <= tables && above == 1 {
                 let added = a.add_memory(start, all * PAGE);
                 assert!(matches!(added, Err(AllocError::InvalidParam)));
                 continue;
             }
             a.init(start, all * PAGE);
-            // 11 pages of tables in each of three gigabytes, or as many pages without tables.
+            // Tables in each of three gigabytes, or as many pages without tables.
             let total = a.total_pages();
-            assert!(total + 3 * 11 >= all, "{total} of {below} + {above} pages");
+            assert!(
+                total + 3 * tables >= all,
+                "{total} of {below} + {above} pages"
+            );
             let pages: Vec<usize> = std::iter::from_fn(|| a.alloc_pages(1, PAGE).ok()).collect();
             assert_eq!(pages.len(), total);
             assert!(
@@ -151,13 +168,14 @@ fn memory_from_just_below_a_gigabyte() {
 fn memory_of_which_a_part_is_refused_is_refused_as_a_whole() {
     let room = Room::new(2 * GIB, GIB);
     let boundary = room.start() + GIB;
-    let mut a = Pages::<PAGE>::new();
+    let mut a = pages(MigrateType::Unmovable);
     a.init(boundary, 4 << 20);
     let total = a.total_pages();
     let overlap = a.add_memory(boundary - (4 << 20), 6 << 20);
     assert!(matches!(overlap, Err(AllocError::MemoryOverlap)));
     assert_eq!(a.total_pages(), total);
-    let mut one = Pages::<PAGE, 1>::new();
+    // SAFETY: As in `pages`.
+    let mut one = unsafe { Pages::<PAGE, 1>::new() };
     let too_many = one.add_memory(boundary - (4 << 20), 8 << 20);
     assert!(matches!(too_many, Err(AllocError::NoMemory)));
     assert_eq!(one.total_pages(), 0);
@@ -168,7 +186,8 @@ fn memory_of_which_a_part_is_refused_is_refused_as_a_whole() {
 #[test]
 fn bytes_from_slab_caches() {
     let room = Room::new(32 << 20, PAGE);
-    let mut a = Bytes::<4>::new();
+    // SAFETY: The room is the test's, and lives longer; it gives back what it got.
+    let mut a = unsafe { Bytes::<4>::new() };
     a.init(room.start(), room.bytes());
     let mut c = Chance::new(3);
     let mut live = Vec::new();
@@ -222,7 +241,7 @@ fn kinds_of_use_are_kept_apart_and_counted() {
     assert_eq!(a.usages().get(UsageKind::PageTable), tables.len() * PAGE);
     assert_eq!(a.usages().get(UsageKind::VirtMem), virt.len() * PAGE);
     virt.into_iter()
-        .for_each(|at| a.dealloc_pages(at, 1, UsageKind::VirtMem));
+        .for_each(|at| give(&a, at, 1, UsageKind::VirtMem));
     let huge = std::iter::from_fn(|| a.alloc_pages(512, 2 << 20, UsageKind::VirtMem).ok());
     // 750 page tables fit two blocks; the tables of the allocator itself are in a third and a fourth.
     assert!(huge.count() >= 28, "of 32");
@@ -248,7 +267,7 @@ fn a_request_without_memory_has_page_cache_reclaimed() {
         let kept = cached.len() - n;
         cached
             .drain(kept..)
-            .for_each(|at| ALLOCATOR.dealloc_pages(at, 1, UsageKind::PageCache));
+            .for_each(|at| give(&ALLOCATOR, at, 1, UsageKind::PageCache));
         n
     }
     let room = Room::new(16 << 20, 2 << 20);

@@ -4,6 +4,7 @@ mod ax;
 mod chance;
 mod global_frames;
 mod heap;
+mod misuse;
 mod report;
 mod room;
 mod x86_64;

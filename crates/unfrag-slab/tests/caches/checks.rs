@@ -157,9 +157,10 @@ fn checked_objects_keep_what_their_constructor_made() {
         let memory = Memory::new(1, 1024);
         memory.with(&SlabConfig::default(), |s| {
             let cpu = s.cpu(0).unwrap();
-            let mut options = CacheOptions::new("inode", 40).flags(CacheFlags::DEBUG);
-            options.ctor = Some(ctor);
-            options.design = Some(design);
+            let options = CacheOptions::new("inode", 40)
+                .flags(CacheFlags::DEBUG)
+                .design(design);
+            let options = unsafe { options.ctor(ctor) };
             let cache = s.create(&options).unwrap();
             for _ in 0..3 {
                 let o = cache.alloc(&cpu, Gfp::KERNEL).unwrap();

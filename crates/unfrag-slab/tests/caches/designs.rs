@@ -56,8 +56,7 @@ fn objects_are_aligned_zeroed_on_demand_and_constructed_once() {
             assert!(bytes.iter().all(|b| *b == 0));
             unsafe { lined.free(&cpu, zeroed) }.unwrap();
 
-            let mut options = CacheOptions::new("made", 100);
-            options.ctor = Some(ctor);
+            let options = unsafe { CacheOptions::new("made", 100).ctor(ctor) };
             let made = s.create(&options).unwrap();
             for _ in 0..2 {
                 // Freed as it was made, an object is still so when it comes back.

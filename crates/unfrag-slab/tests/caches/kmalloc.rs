@@ -1,13 +1,11 @@
-//! Memory by size, typed caches, shrinkers, and the waste of S2's mix of objects.
+//! Memory by size, typed caches, and the waste of S2's mix of objects.
 
 use super::support::Memory;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::Gfp;
 use unfrag_slab::formulas::{bytes, order_and_objects};
-use unfrag_slab::{
-    Cache, CacheFlags, CacheOptions, Design, FaultKind, Kmalloc, Rules, Shrinker, SlabConfig,
-};
+use unfrag_slab::{Cache, CacheFlags, CacheOptions, Design, FaultKind, Kmalloc, Rules, SlabConfig};
 
 fn two_cpus() -> SlabConfig {
     SlabConfig::new(2)
@@ -26,7 +24,7 @@ fn kmalloc_serves_every_size_and_takes_it_back_by_address_alone() {
                 .chain([100_000, 131_072, 131_073, 1 << 20])
             {
                 let p = k.alloc(&cpu, size, Gfp::KERNEL | Gfp::ZERO).unwrap();
-                let usable = k.usable_size(p).unwrap();
+                let usable = unsafe { k.usable_size(p) }.unwrap();
                 assert!(usable >= size && usable <= (2 * size).max(32).next_multiple_of(4096));
                 let zeroed = unsafe { std::slice::from_raw_parts(p.as_ptr(), size) };
                 assert!(zeroed.iter().all(|b| *b == 0));
@@ -129,39 +127,6 @@ fn a_value_without_memory_comes_back() {
         let zero_sized: Cache<()> = Cache::new(s, "unit").unwrap();
         drop(zero_sized.alloc(&cpu, Gfp::KERNEL, ()).unwrap());
     });
-}
-
-/// `spec: 4.1`
-#[test]
-fn shrinkers_get_their_share_in_batches() {
-    struct Dentries(AtomicU64);
-    impl Shrinker for Dentries {
-        fn count(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-        fn scan(&self, n: u64, gfp: Gfp) -> Option<u64> {
-            assert_eq!(n, 128);
-            gfp.contains(Gfp::FS)
-                .then(|| self.0.fetch_sub(n / 2, Ordering::Relaxed))
-                .map(|_| n / 2)
-        }
-    }
-    let dentries = Dentries(AtomicU64::new(10_000));
-    let memory = Memory::new(1, 256);
-    let mut table = memory.table();
-    let s = unfrag_slab::Slabs::new(&memory.pages, &mut table, &two_cpus()).unwrap();
-    let id = s.register_shrinker(&dentries).unwrap();
-    // 4 × 32 / 2 × 10000 / 1000 = 640 = 5 batches.
-    let done = s.shrink_slab(32, 999, Gfp::KERNEL);
-    assert_eq!((done.scanned, done.freed), (640, 320));
-    // Without the right to enter file systems nothing is freed, and 619 stay pending.
-    let done = s.shrink_slab(32, 999, Gfp::KERNEL - Gfp::FS);
-    assert_eq!((done.scanned, done.freed), (0, 0));
-    // 619 + 64 × 9680 / 1000 = 1238: nine batches.
-    let done = s.shrink_slab(32, 999, Gfp::KERNEL);
-    assert_eq!(done.scanned, 9 * 128);
-    assert!(s.unregister_shrinker(id) && !s.unregister_shrinker(id));
-    assert_eq!(s.shrink_slab(32, 999, Gfp::KERNEL).scanned, 0);
 }
 
 /// Objects of source S2's table. `spec: 6.4`

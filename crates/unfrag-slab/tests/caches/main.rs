@@ -3,8 +3,11 @@
 
 mod checks;
 mod designs;
+mod interrupts;
 mod kmalloc;
+mod misuse;
 mod model;
 mod pages;
 mod support;
 mod threads;
+mod variance;

@@ -17,11 +17,12 @@ const SIZES: [usize; 16] = [
     1, 8, 24, 40, 64, 96, 104, 168, 192, 256, 520, 700, 1024, 2200, 4096, 9000,
 ];
 /// Most objects at a time.
-const MOST: usize = 4000;
+const MOST: usize = if cfg!(miri) { 200 } else { 4000 };
 
 fn operations() -> u64 {
     let set = std::env::var("UNFRAG_OPERATIONS").ok();
-    set.map_or(10_000_000, |n| n.parse().expect("a number"))
+    let standard = if cfg!(miri) { 2_000 } else { 10_000_000 };
+    set.map_or(standard, |n| n.parse().expect("a number"))
 }
 
 /// Which words of memory are in use.
@@ -120,6 +121,7 @@ impl<'a> Run<'a> {
                 }
                 return;
             }
+            3 => c.alloc_without_cpu(Gfp::KERNEL),
             _ => c.alloc(&self.cpus[cpu], Gfp::KERNEL),
         };
         if let Ok(object) = got {
@@ -182,7 +184,7 @@ impl<'a> Run<'a> {
 }
 
 fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
-    let memory = Memory::new(NODES, 16384);
+    let memory = Memory::new(NODES, if cfg!(miri) { 512 } else { 16384 });
     let config = SlabConfig::new(CPUS)
         .nodes(NODES, |c| (c & 1) as u8)
         .rules(rules);

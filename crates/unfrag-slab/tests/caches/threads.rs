@@ -14,7 +14,8 @@ unsafe impl Send for Sent {}
 
 fn rounds() -> u64 {
     let set = std::env::var("UNFRAG_ROUNDS").ok();
-    set.map_or(40_000, |n| n.parse().expect("a number"))
+    let standard = if cfg!(miri) { 100 } else { 40_000 };
+    set.map_or(standard, |n| n.parse().expect("a number"))
 }
 
 fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64) {
@@ -50,7 +51,11 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
                         random ^= random >> 7;
                         random ^= random << 17;
                         let value = u64::from(t) << 32 | i;
-                        if let Ok(object) = cache.alloc(&cpu, Gfp::KERNEL) {
+                        let got = match random >> 32 & 15 {
+                            0 => cache.alloc_without_cpu(Gfp::KERNEL),
+                            _ => cache.alloc(&cpu, Gfp::KERNEL),
+                        };
+                        if let Ok(object) = got {
                             unsafe { object.cast::<u64>().write(value) };
                             mine.push(Sent(object, value));
                         }

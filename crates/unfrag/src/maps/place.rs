@@ -30,6 +30,28 @@ impl Engine<'_> {
         Some(first)
     }
 
+    /// Whether all of the `frames` frames from `start` on are in use, so that [`give_range`](Engine::give_range) refuses none.
+    ///
+    /// # Errors
+    /// [`GiveError`], for the first aligned part, of a block at most, that is not in use as a whole.
+    pub fn can_give(&self, start: u32, frames: u32) -> Result<(), GiveError> {
+        for (ix, order) in self.pieces(start, frames)? {
+            let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
+            if self.has_absent(i, at, order) {
+                return Err(GiveError::NoMemory(Pfn(ix.0.into())));
+            }
+            let b = &self.blocks[i as usize];
+            let is_used = match order {
+                BLOCK_ORDER => b.in_use() == FRAMES,
+                _ => b.is_intact() || self.maps[i as usize].is_clear_run(at, order),
+            };
+            if !is_used {
+                return Err(GiveError::NotTaken(Pfn(ix.0.into())));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the `frames` frames from `start` on, which are all free, for a request of a type.
     ///
     /// # Errors

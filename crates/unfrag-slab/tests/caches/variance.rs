@@ -1,0 +1,180 @@
+//! Variance and auto traits of every public type that has a parameter.
+//!
+//! A covariant type of `'long` serves as one of `'short`. That is sound only if no method with `&self` stores what lives
+//! for its parameter: stored as `'short`, it would be used as long as `'long`. No type of this crate stores anything that is
+//! lent to it: sources of pages and tables are lent for all of a set's life when it is made. What a type below could store
+//! stands beside it.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use unfrag::NullHost;
+use unfrag_slab::{
+    Cache, CacheOptions, Cpu, CurrentCpu, DestroyError, Handle, Heap, HeldLocks, Kmalloc,
+    KmemCache, LockedPages, PageBlock, Parcel, Refused, Slabs, SpinLock,
+};
+
+/// The types that are covered here.
+const TYPES: [&str; 14] = [
+    "Cache",
+    "CacheOptions",
+    "Cpu",
+    "DestroyError",
+    "Handle",
+    "Heap",
+    "HeldLocks",
+    "Kmalloc",
+    "KmemCache",
+    "LockedPages",
+    "PageBlock",
+    "Parcel",
+    "Refused",
+    "Slabs",
+];
+
+/// Compiles as long as each type is covariant, as its line says. `LockedPages` is not in its manager's lifetime; an example
+/// in its module that must not compile holds that.
+#[allow(dead_code, clippy::type_complexity)]
+fn covariant<'short, 'long: 'short>() {
+    // Lent when the set is made, for all its life: the source of pages, the table.
+    let _: fn(Slabs<'long>) -> Slabs<'short> = |x| x;
+    // Store objects by their bytes.
+    let _: fn(KmemCache<'long>) -> KmemCache<'short> = |x| x;
+    let _: fn(Kmalloc<'long>) -> Kmalloc<'short> = |x| x;
+    let _: fn(DestroyError<'long>) -> DestroyError<'short> = |x| x;
+    let _: fn(HeldLocks<'long>) -> HeldLocks<'short> = |x| x;
+    let _: fn(Cpu<'long>) -> Cpu<'short> = |x| x;
+    let _: fn(PageBlock<'long>) -> PageBlock<'short> = |x| x;
+    let _: fn(CacheOptions<'long>) -> CacheOptions<'short> = |x| x;
+    // A value in a cache is reached through its handle alone, which owns it.
+    let _: fn(Cache<'long, &'long u8>) -> Cache<'short, &'short u8> = |x| x;
+    let _: fn(Handle<'long, 'long, &'long u8>) -> Handle<'short, 'short, &'short u8> = |x| x;
+    let _: fn(Parcel<'long, 'long, &'long u8>) -> Parcel<'short, 'short, &'short u8> = |x| x;
+    let _: fn(Refused<&'long u8>) -> Refused<&'short u8> = |x| x;
+    // It stores caches, of `'static` alone.
+    let _: fn(Heap<Borrowing<'long>>) -> Heap<Borrowing<'short>> = |x| x;
+}
+
+/// A host of a heap that borrows.
+struct Borrowing<'a>(#[allow(dead_code)] &'a u8);
+
+impl CurrentCpu for Borrowing<'_> {
+    fn with<T>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> T) -> T {
+        f(None)
+    }
+}
+
+/// A lock that stays on its thread.
+struct Alone(PhantomData<Rc<()>>);
+
+// SAFETY: it is never taken.
+unsafe impl lock_api::RawMutex for Alone {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Alone = Alone(PhantomData);
+    type GuardMarker = lock_api::GuardNoSend;
+    fn lock(&self) {
+        unreachable!()
+    }
+    fn try_lock(&self) -> bool {
+        false
+    }
+    unsafe fn unlock(&self) {}
+}
+
+/// For each type its name, and whether it is `Send` and `Sync`: an inherent constant, there for those that are, goes before
+/// that of a trait.
+macro_rules! traits {
+    ($($t:ty),* $(,)?) => {
+        [$((stringify!($t), {
+            struct Send<T>(PhantomData<T>);
+            #[allow(dead_code)]
+            impl<T: core::marker::Send> Send<T> { const IS: bool = true; }
+            #[allow(dead_code)]
+            trait NotSend { const IS: bool = false; }
+            impl<T> NotSend for Send<T> {}
+            struct Sync<T>(PhantomData<T>);
+            #[allow(dead_code)]
+            impl<T: core::marker::Sync> Sync<T> { const IS: bool = true; }
+            #[allow(dead_code)]
+            trait NotSync { const IS: bool = false; }
+            impl<T> NotSync for Sync<T> {}
+            (Send::<$t>::IS, Sync::<$t>::IS)
+        })),*]
+    };
+}
+
+fn check(rows: &[(&str, (bool, bool))], right: (bool, bool)) {
+    for (name, is) in rows {
+        assert_eq!(*is, right, "{name}: Send, Sync");
+    }
+}
+
+const BOTH: (bool, bool) = (true, true);
+const SEND: (bool, bool) = (true, false);
+const NEITHER: (bool, bool) = (false, false);
+
+#[test]
+fn what_may_go_to_another_thread() {
+    let rows = traits![
+        Slabs<'static>,
+        KmemCache<'static>,
+        Kmalloc<'static>,
+        PageBlock<'static>,
+        CacheOptions<'static>,
+        LockedPages<'static, NullHost>,
+        Cache<'static, *const u8>,
+        Heap<Borrowing<'static>>,
+        Parcel<'static, 'static, u8>,
+        DestroyError<'static>,
+        Refused<u8>,
+    ];
+    check(&rows, BOTH);
+    let rows = traits![Cpu<'static>, Parcel<'static, 'static, Cell<u8>>];
+    check(&rows, SEND);
+    // A lock is released where it was taken.
+    let [(name, is)] = traits![HeldLocks<'static>];
+    assert_eq!(is, (false, true), "{name}");
+    // A handle frees on the CPU that it borrows. A lock that stays on its thread
+    // keeps there what is behind it.
+    let rows = traits![
+        Handle<'static, 'static, u8>,
+        Parcel<'static, 'static, *const u8>,
+        Slabs<'static, Alone>,
+        KmemCache<'static, Alone>,
+        Kmalloc<'static, Alone>,
+        Cpu<'static, Alone>,
+        Cache<'static, u8, Alone>,
+        Parcel<'static, 'static, u8, Alone>,
+        HeldLocks<'static, Alone>,
+        DestroyError<'static, Alone>,
+    ];
+    check(&rows, NEITHER);
+    let [(_, spin)] = traits![SpinLock];
+    assert_eq!(spin, BOTH);
+}
+
+/// A new type with a parameter needs its line above.
+#[test]
+#[cfg_attr(miri, ignore = "it reads files")]
+fn every_public_type_with_a_parameter_is_covered() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut missing = vec![];
+    for file in std::fs::read_dir(source).expect("the crate's source") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
+        for line in text.lines() {
+            let Some(rest) = ["pub struct ", "pub enum ", "pub union "]
+                .iter()
+                .find_map(|kind| line.strip_prefix(kind))
+            else {
+                continue;
+            };
+            if let Some((name, _)) = rest.split_once('<')
+                && name.chars().all(char::is_alphanumeric)
+                && !TYPES.contains(&name)
+            {
+                missing.push(name.to_owned());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "without a line here: {missing:?}");
+}
