@@ -16,6 +16,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file::Writer;
+use unfrag_linux::output::{Holds, Output};
 use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::target::Target;
 use unfrag_linux::text::{NotUnderstood, joined};
@@ -131,7 +132,7 @@ fn in_batches(
     beside: &mut recordings::Beside,
     progress: &Progress,
 ) -> Result<Imported> {
-    let to = Target::of(&args.output).and_then(|to| to.create());
+    let to = Target::of(&args.output).and_then(|to| Output::create(&to, Holds::Recording));
     let mut writer = Writer::new(to.map_err(|e| Failure::output(&args.output, e))?);
     let meter = Meter::default();
     let size = fs::metadata(&args.trace).map_or(0, |m| m.len());

@@ -90,7 +90,17 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // A recorder ends at a signal when its recording is made.
+    #[cfg(target_os = "linux")]
+    let is_recorder = matches!(command, Command::Record(_));
+    #[cfg(not(target_os = "linux"))]
+    let is_recorder = false;
+    if !is_recorder {
+        // Without it a signal leaves behind what is being written, and nothing else is lost.
+        let _ = unfrag_linux::signals::end_without_leftovers();
+    }
+    let done = match command {
         Command::Import(args) => import::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -12,8 +12,9 @@ use std::path::Path;
 use unfrag_linux::Error;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file;
+use unfrag_linux::output::{self, Holds};
 use unfrag_linux::recording::Recording;
-use unfrag_linux::target::Target;
+use unfrag_linux::target::{self, Target};
 
 pub use crate::progress::Progress;
 pub use unfrag_lab::report::screen::Screen;
@@ -35,7 +36,7 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
 }
 
 fn to_stdout(content: &[u8]) -> Result<()> {
-    Target::Stdout.write(content).map_err(stdout_failed)
+    output::write(&Target::Stdout, content, Holds::Answer).map_err(stdout_failed)
 }
 
 fn stdout_failed(error: io::Error) -> Failure {
@@ -134,14 +135,14 @@ pub fn name_of(path: &Path) -> String {
     }
 }
 
-/// Writes an output, by the rules of [`Target`].
+/// Writes an answer, by the rules of [`Target`].
 ///
 /// # Errors
 /// If it cannot be written; [`Failure::ReaderGone`] if the standard output's reader has stopped.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     match Target::of(path).map_err(|e| Failure::output(path, e))? {
         Target::Stdout => to_stdout(content),
-        to => to.write(content).map_err(|e| Failure::output(path, e)),
+        to => output::write(&to, content, Holds::Answer).map_err(|e| Failure::output(path, e)),
     }
 }
 
@@ -167,7 +168,7 @@ pub fn not_written(path: &Path, e: Error) -> Failure {
 /// # Errors
 /// If it cannot.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let checked = Target::of(path).and_then(|to| to.check());
+    let checked = Target::of(path).and_then(|to| output::check(&to));
     checked.map_err(|e| Failure::output(path, e))
 }
 
@@ -176,8 +177,12 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// # Errors
 /// If the path names the standard output, or something that is no directory.
 pub fn check_directory(option: &str, path: &Path) -> Result<()> {
-    let is_other = fs::metadata(path).is_ok_and(|m| !m.is_dir());
-    if is_other || is_stdout(path) {
+    let is_other = match target::directory(path) {
+        Err(e) if e.kind() == ErrorKind::NotADirectory => true,
+        Err(e) => return Err(Failure::output(path, e)),
+        Ok(_) => path == Path::new("-"),
+    };
+    if is_other {
         return Err(Failure::usage(
             format!(
                 "{option} {}: many files are written, so this must be a directory",

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::Error;
-use unfrag_linux::record::{self, Done, Keep, Options, Scope};
+use unfrag_linux::record::{self, Done, Found, Keep, Options, Scope, Watched};
 use unfrag_linux::recording::Recording;
 
 /// Record a command, or this whole host, into a file that `replay` takes
@@ -78,7 +78,12 @@ pub struct Args {
 /// Stands by while another process records (started by `record` itself)
 #[derive(Debug, clap::Args)]
 pub struct GuardianArgs {
+    /// Whether it is a recording in segments
+    #[arg(long)]
+    in_segments: bool,
     spool: PathBuf,
+    output: PathBuf,
+    instance: PathBuf,
 }
 
 /// Copy what this host shows of its memory into a small file that `inspect` takes
@@ -113,6 +118,7 @@ pub const GUARDIAN: &str = "record-guardian";
 /// If a right is missing, the command cannot be started, or the file cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(dir) = &args.recover {
+        let _ = unfrag_linux::signals::end_without_leftovers();
         let recording = record::recover(dir, args.output.as_deref())?;
         eprint_all(&described("recovered", &Summary::of(&recording)));
         return Ok(ExitCode::SUCCESS);
@@ -151,11 +157,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             bytes,
             segment: args.segment,
         };
-        return long::report(
-            record::record_in_segments(&options, keep, guardian)?,
-            &output,
-            args.json,
-        );
+        let mut found = vec![];
+        let tell = &mut |f: Found| {
+            // With --json all that is said is one value, at the end.
+            if !args.json {
+                eprint_all(&long::sentence(&f));
+            }
+            found.push(f);
+        };
+        let done = record::record_in_segments(&options, keep, guardian, tell)?;
+        return long::report(done, &found, &output, args.json);
     }
     let done = record::record(&options, guardian)?;
     let mut summary = Summary::of(&done.recording);
@@ -184,7 +195,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// # Errors
 /// If the recorder died and its recording cannot be finished.
 pub fn guard(args: &GuardianArgs) -> Result<()> {
-    if let Some(recording) = record::watch(&args.spool)? {
+    let watched = Watched {
+        spool: args.spool.clone(),
+        output: args.output.clone(),
+        instance: args.instance.clone(),
+        in_segments: args.in_segments,
+    };
+    let tell = &mut |found: Found| eprint_all(&long::sentence(&found));
+    if let Some(recording) = record::watch(&watched, tell)? {
         let summary = Summary::of(&recording);
         eprint_all(&described(
             "the recorder died; its recording was finished",

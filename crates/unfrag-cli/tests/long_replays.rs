@@ -10,6 +10,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use support::{SAMPLE, measured, root};
 use unfrag_linux::file;
+use unfrag_linux::output::{Holds, Output};
 use unfrag_linux::recording::{Events, Recording, Snapshot};
 use unfrag_linux::target::Target;
 
@@ -196,7 +197,7 @@ fn a_replay_of_any_length_takes_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.unfrag");
     let events = n * sample.events.len() as u64;
-    let output = Target::of(&path).unwrap().create().unwrap();
+    let output = Output::create(&Target::of(&path).unwrap(), Holds::Recording).unwrap();
     write(&mut sample, n, output).commit().unwrap();
     drop(sample);
 

@@ -109,6 +109,15 @@ impl Error {
         self.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
+    /// Whether a file is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(&self.cause, Cause::Io(e) if e.kind() == std::io::ErrorKind::NotFound)
+    }
+    /// Whether a disk was full.
+    pub(crate) fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(&self.cause, Cause::Io(e) if matches!(e.kind(), StorageFull | QuotaExceeded))
+    }
     /// Adds the way out, unless there is one already.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {

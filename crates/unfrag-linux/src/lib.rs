@@ -13,7 +13,8 @@
 //! - [`snapshots`]: directories, archives and logs of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
 //! - [`segments`]: a recording of days, as a directory of such files, and windows of time.
-//! - [`target`]: where an output goes: the standard output, a file, or what is neither.
+//! - [`target`]: where an output goes: the standard output, a file, or what is neither. [`output`]: how it is written
+//!   (`unfinished`: until it is complete). [`signals`]: what ends the process meanwhile.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
 //! - `packed`: gzip, zstd, xz and bzip2.
@@ -25,15 +26,18 @@ pub mod error;
 pub mod file;
 pub mod gfp_text;
 pub mod kernel_log;
+pub mod output;
 mod packed;
 pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;
 pub mod recording;
 pub mod segments;
+pub mod signals;
 pub mod snapshots;
 pub mod target;
 mod trace;
+mod unfinished;
 
 pub use error::{Error, Result};
 pub use procfs::{freelists, kpageflags};

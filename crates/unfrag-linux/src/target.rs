@@ -3,24 +3,33 @@
 //! `-` and `/dev/stdout` are the standard output. A device, a pipe, a socket or an open descriptor
 //! (`/dev/fd/N`) is written to as it stands. Anything else is a regular file, which may lie behind symbolic links.
 //!
-//! Invariant: nothing but a regular file is ever replaced, and that only once its new content is complete.
-//! A symbolic link stays.
+//! Somebody else may have laid a link, so that root writes to a file of their choice. A link of another user is
+//! therefore followed only to what is that user's own, and where everybody may write (`/tmp`) not at all; nor is
+//! another user's pipe written to there. Links of the user who writes, and root's, are followed.
+//!
+//! Invariant: a [`Target`] holds a path that is no link itself, so whoever writes there needs no link to be followed.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Symbolic links that are followed one after the other, as many as Linux follows.
 const MOST_LINKS: u32 = 40;
+
+/// The flag of open(2) that refuses a symbolic link.
+pub(crate) const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// Where an output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The standard output.
     Stdout,
-    /// What is no regular file, or is open already: written to as it stands.
+    /// What is open already, by a path in `/dev/fd` or `/proc/PID/fd`.
+    Descriptor(PathBuf),
+    /// What exists and is no regular file: written to as it stands.
     Special(PathBuf),
-    /// A regular file, whether it exists or not; no link.
+    /// A regular file, whether it exists or not.
     File(PathBuf),
 }
 
@@ -28,169 +37,119 @@ impl Target {
     /// What `path` leads to.
     ///
     /// # Errors
-    /// If it leads to a directory, or through more than 40 symbolic links.
+    /// If it leads to a directory, through more than 40 symbolic links, or through one that is not to be trusted.
     pub fn of(path: &Path) -> io::Result<Target> {
         if path == Path::new("-") {
             return Ok(Target::Stdout);
         }
-        let mut to = path.to_owned();
-        let mut links = 0;
-        loop {
-            match descriptor(&to) {
-                Some(Descriptor::OwnStdout) => return Ok(Target::Stdout),
-                Some(Descriptor::Other) => return Ok(Target::Special(path.to_owned())),
-                None => {}
+        match follow(path)? {
+            End::Descriptor(path, Descriptor::OwnStdout) => {
+                drop(path);
+                Ok(Target::Stdout)
             }
-            let Ok(next) = fs::read_link(&to) else { break };
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(io::Error::other("too many symbolic links"));
+            End::Descriptor(path, Descriptor::Other) => Ok(Target::Descriptor(path)),
+            End::Place(_, Some(m)) if m.is_dir() => Err(ErrorKind::IsADirectory.into()),
+            End::Place(to, Some(m)) if !m.is_file() => {
+                if is_foreign(m.uid()) && is_open_to_all(parent(&to)) {
+                    return Err(not_trusted("is another user's", &m));
+                }
+                Ok(Target::Special(to))
             }
-            to = to.parent().unwrap_or(Path::new("")).join(next);
-        }
-        match fs::metadata(&to) {
-            Ok(m) if m.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Ok(m) if !m.is_file() => Ok(Target::Special(path.to_owned())),
-            _ => Ok(Target::File(to)),
-        }
-    }
-
-    /// Checks that it can be written, before the work whose result goes there. A pipe is not opened for
-    /// that, as its reader would take that for the end.
-    ///
-    /// # Errors
-    /// If it cannot.
-    pub fn check(&self) -> io::Result<()> {
-        match self {
-            Target::File(to) => {
-                let partial = partial(to);
-                fs::write(&partial, []).and_then(|()| fs::remove_file(&partial))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Begins an output that is written piece by piece. What is no regular file gets it once it is complete; until then
-    /// it lies in a file without a name in the temporary directory.
-    ///
-    /// # Errors
-    /// If a file cannot be made there.
-    pub fn create(&self) -> io::Result<Output> {
-        let (file, partial) = match self {
-            Target::File(to) => {
-                let partial = partial(to);
-                let mut options = OpenOptions::new();
-                options.read(true).write(true).create(true).truncate(true);
-                (options.open(&partial)?, Some(partial))
-            }
-            _ => (unnamed()?, None),
-        };
-        Ok(Output {
-            to: self.clone(),
-            file,
-            partial,
-        })
-    }
-
-    /// Opens what is no regular file.
-    fn open(&self) -> io::Result<Box<dyn Write>> {
-        Ok(match self {
-            Target::Stdout => Box::new(io::stdout().lock()),
-            // A descriptor's file may hold something already: what it is opened for here comes after that.
-            Target::Special(path) | Target::File(path) => {
-                Box::new(OpenOptions::new().append(true).open(path)?)
-            }
-        })
-    }
-
-    /// Writes `content`.
-    ///
-    /// # Errors
-    /// If it cannot be written. A regular file is then what it was before.
-    pub fn write(&self, content: &[u8]) -> io::Result<()> {
-        match self {
-            Target::Stdout | Target::Special(_) => {
-                let mut out = self.open()?;
-                out.write_all(content).and_then(|()| out.flush())
-            }
-            Target::File(to) => {
-                let partial = partial(to);
-                let done = fs::write(&partial, content).and_then(|()| fs::rename(&partial, to));
-                done.inspect_err(|_| {
-                    let _ = fs::remove_file(&partial);
-                })
-            }
+            End::Place(to, _) => Ok(Target::File(to)),
         }
     }
 }
 
-/// An output that is being written, and appears once it is complete.
-pub struct Output {
-    to: Target,
-    file: File,
-    /// Where it is written first.
-    partial: Option<PathBuf>,
-}
-
-impl Output {
-    /// Completes the output; gives its size in bytes.
-    ///
-    /// # Errors
-    /// If it cannot be written. A regular file is then what it was before.
-    pub fn commit(mut self) -> io::Result<u64> {
-        let size = self.file.seek(SeekFrom::End(0))?;
-        match (&self.to, &self.partial) {
-            (Target::File(to), Some(partial)) => {
-                fs::rename(partial, to)?;
-                self.partial = None;
-            }
-            _ => {
-                self.file.rewind()?;
-                let mut out = self.to.open()?;
-                io::copy(&mut self.file, &mut out)?;
-                out.flush()?;
-            }
-        }
-        Ok(size)
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Seek for Output {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(partial) = &self.partial {
-            let _ = fs::remove_file(partial);
-        }
-    }
-}
-
-/// A file in the temporary directory that is gone with its last user.
+/// The directory that a path leads to, whether it exists or not, by the same rules.
 ///
 /// # Errors
-/// If there is no room for it.
-pub fn unnamed() -> io::Result<File> {
-    tempfile::tempfile()
+/// If something else lies there, or the way leads through a link that is not to be trusted.
+pub fn directory(path: &Path) -> io::Result<PathBuf> {
+    match follow(path)? {
+        End::Place(to, None) => Ok(to),
+        End::Place(to, Some(m)) if m.is_dir() => Ok(to),
+        _ => Err(ErrorKind::NotADirectory.into()),
+    }
 }
 
-/// The name under which a file is written first.
-fn partial(to: &Path) -> PathBuf {
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    partial.into()
+/// What lies behind all links.
+enum End {
+    Descriptor(PathBuf, Descriptor),
+    /// A path that is no link, and what is there.
+    Place(PathBuf, Option<Metadata>),
+}
+
+fn follow(path: &Path) -> io::Result<End> {
+    let mut to = path.to_owned();
+    let mut foreign: Option<Metadata> = None;
+    for _ in 0..=MOST_LINKS {
+        if let Some(descriptor) = descriptor(&to) {
+            return Ok(End::Descriptor(to, descriptor));
+        }
+        let found = match fs::symlink_metadata(&to) {
+            Ok(m) => Some(m),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            // Whatever is wrong there is said when it is written.
+            Err(_) => return Ok(End::Place(to, None)),
+        };
+        let Some(link) = found.as_ref().filter(|m| m.is_symlink()) else {
+            if let Some(link) = foreign {
+                let owner = match &found {
+                    Some(m) => m.uid(),
+                    None => fs::metadata(parent(&to))?.uid(),
+                };
+                if owner != link.uid() {
+                    return Err(not_trusted(
+                        "is a symbolic link to what is not theirs, of another user",
+                        &link,
+                    ));
+                }
+            }
+            return Ok(End::Place(to, found));
+        };
+        let next = parent(&to).join(fs::read_link(&to)?);
+        // Whatever is open is so already, whoever names it.
+        if is_foreign(link.uid()) && descriptor(&next).is_none() {
+            let other = foreign.as_ref().is_some_and(|f| f.uid() != link.uid());
+            if other || is_open_to_all(parent(&to)) {
+                return Err(not_trusted("is a symbolic link of another user", link));
+            }
+            foreign = found;
+        }
+        to = next;
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// The directory in which a path lies.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}
+
+/// The user as whom this process writes.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether a user is neither the one who writes nor root, who could write anywhere anyway.
+fn is_foreign(user: u32) -> bool {
+    user != 0 && user != own_user()
+}
+
+/// Whether everybody may put something into a directory.
+fn is_open_to_all(dir: &Path) -> bool {
+    fs::metadata(dir).is_ok_and(|m| m.mode() & 0o002 != 0)
+}
+
+fn not_trusted(what: &str, of: &Metadata) -> io::Error {
+    io::Error::other(format!(
+        "{what} (user {}), who could lead the output anywhere: it is not written to; remove it, or name another place",
+        of.uid()
+    ))
 }
 
 /// An open descriptor, as a path names it.
@@ -216,64 +175,7 @@ fn descriptor(path: &Path) -> Option<Descriptor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{FileTypeExt, symlink};
-
-    /// A fresh directory, removed at the end.
-    struct Dir(PathBuf);
-
-    impl Dir {
-        fn new(name: &str) -> Dir {
-            let name = format!("unfrag-target-{name}-{}", std::process::id());
-            let dir = std::env::temp_dir().join(name);
-            fs::create_dir_all(&dir).unwrap();
-            Dir(dir)
-        }
-    }
-
-    impl Drop for Dir {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn write(path: &Path, content: &str) {
-        let target = Target::of(path).unwrap();
-        target.check().unwrap();
-        target.write(content.as_bytes()).unwrap();
-    }
-
-    #[test]
-    fn a_link_stays_a_link_and_what_it_leads_to_is_written() {
-        let dir = Dir::new("link");
-        let [file, link, other] = ["file", "link", "other"].map(|n| dir.0.join(n));
-        symlink("link", &other).unwrap();
-        symlink("file", &link).unwrap();
-        for content in ["one", "two"] {
-            write(&other, content);
-            assert_eq!(fs::read_to_string(&file).unwrap(), content);
-        }
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(fs::symlink_metadata(&other).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 3, "no leftovers");
-        let round = dir.0.join("round");
-        symlink("round", &round).unwrap();
-        assert!(Target::of(&round).is_err());
-    }
-
-    #[test]
-    fn a_pipe_is_written_to_and_stays_a_pipe() {
-        let dir = Dir::new("pipe");
-        let pipe = dir.0.join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
-        let reader = std::thread::spawn({
-            let pipe = pipe.clone();
-            move || fs::read_to_string(pipe).unwrap()
-        });
-        write(&pipe, "hello");
-        assert_eq!(reader.join().unwrap(), "hello");
-        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
-    }
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn the_standard_output_goes_by_many_names() {
@@ -284,8 +186,11 @@ mod tests {
                 "{name}"
             );
         }
-        let error = Path::new("/dev/stderr");
-        assert_eq!(Target::of(error).unwrap(), Target::Special(error.into()));
+        let error = Target::of(Path::new("/dev/stderr")).unwrap();
+        assert!(
+            matches!(&error, Target::Descriptor(p) if p.ends_with("fd/2")),
+            "{error:?}"
+        );
         assert_eq!(
             Target::of(Path::new("1")).unwrap(),
             Target::File("1".into())
@@ -293,11 +198,26 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
-        let dir = Dir::new("before");
-        assert!(Target::of(&dir.0).is_err(), "a directory");
-        let missing = Target::of(&dir.0.join("no/file")).unwrap();
-        assert!(missing.check().is_err());
-        assert!(missing.write(b"").is_err());
+    fn a_path_is_what_lies_behind_its_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for (name, to) in [("round", "round"), ("one", "two"), ("two", "new")] {
+            symlink(to, at(name)).unwrap();
+        }
+        symlink(".", at("here")).unwrap();
+        assert!(Target::of(&at("round")).is_err());
+        assert_eq!(Target::of(&at("one")).unwrap(), Target::File(at("new")));
+        assert_eq!(directory(&at("one")).unwrap(), at("new"));
+        assert_eq!(
+            Target::of(&at("here")).unwrap_err().kind(),
+            ErrorKind::IsADirectory
+        );
+        assert!(directory(&at("here")).is_ok());
+        fs::write(at("new"), "").unwrap();
+        assert!(directory(&at("one")).is_err());
+        assert_eq!(
+            Target::of(Path::new("x")).unwrap(),
+            Target::File("x".into())
+        );
     }
 }

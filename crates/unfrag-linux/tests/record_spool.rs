@@ -51,7 +51,6 @@ fn spool(scratch: &Scratch, names: bool, tail: &[u8]) -> (Spool, PathBuf) {
     let formats = formats().into_iter().map(|f| ("kmem".to_owned(), f));
     spool
         .set_job(&Job {
-            output: output.clone(),
             names,
             kernel_release: "6.18.0-test".into(),
             page_size: 4096,
@@ -99,7 +98,9 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
     let scratch = Scratch::new("whole");
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();
-    let made = finish(spool, &Ending::default(), None).unwrap().recording;
+    let made = finish(spool, &Ending::default(), &output)
+        .unwrap()
+        .recording;
     let read = file::read(&output).unwrap();
     assert_eq!(read, made);
     assert!(!dir.exists());
@@ -119,8 +120,10 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
 #[test]
 fn names_are_kept_on_demand() {
     let scratch = Scratch::new("names");
-    let (spool, _) = spool(&scratch, true, b"");
-    let made = finish(spool, &Ending::default(), None).unwrap().recording;
+    let (spool, output) = spool(&scratch, true, b"");
+    let made = finish(spool, &Ending::default(), &output)
+        .unwrap()
+        .recording;
     assert_eq!(comms(&made)[..2], [(4711, "cc1"), (55, "kswapd0")]);
 }
 
@@ -128,13 +131,13 @@ fn names_are_kept_on_demand() {
 fn a_partial_sub_buffer_is_counted_as_lost() {
     let scratch = Scratch::new("cut");
     let more = page(9000, None, &[(1, 200), (1, 201)]);
-    let (spool, _) = spool(&scratch, false, &more[..PAGE - 1]);
+    let (spool, output) = spool(&scratch, false, &more[..PAGE - 1]);
     let ending = Ending {
         counts: "CPU: 0\noverrun: 0\nread events: 3\nCPU: 1\noverrun: 4\nread events: 4\n".into(),
         early: Some("No space left on device".into()),
         ..Ending::default()
     };
-    let made = finish(spool, &ending, None).unwrap().recording;
+    let made = finish(spool, &ending, &output).unwrap().recording;
     assert_eq!(made.events.len(), 5);
     let lost = Lost {
         cpu: 1,
@@ -151,7 +154,7 @@ fn the_spool_stays_if_the_output_cannot_be_written() {
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();
     fs::create_dir(&output).unwrap();
-    let e = finish(spool, &Ending::default(), None)
+    let e = finish(spool, &Ending::default(), &output)
         .unwrap_err()
         .to_string();
     assert!(e.contains("--recover"), "{e}");

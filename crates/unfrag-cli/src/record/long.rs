@@ -1,4 +1,4 @@
-//! What a recording in segments says at its end: what it holds, and what it cost.
+//! What a recording in segments says: what it found at its beginning, and at its end what it holds and what it cost.
 
 use super::said::{NotTaken, eprint_all, not_taken};
 use crate::failure::{Failure, Result};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::report::screen::printable;
-use unfrag_linux::record::DoneInSegments;
+use unfrag_linux::record::{DoneInSegments, Found};
 
 /// What the recorder itself took, as far as procfs says it.
 #[derive(Debug, Default, Serialize)]
@@ -41,12 +41,76 @@ impl Cost {
     }
 }
 
+/// A spool of which no segment was made.
+#[derive(Serialize)]
+struct Kept {
+    spool: String,
+    /// Where it lies now.
+    kept_as: String,
+    why: String,
+}
+
+/// The spools of which no segment was made.
+fn kept(found: &[Found]) -> Vec<Kept> {
+    let one = |f: &Found| {
+        let (spool, kept_as, why) = match f {
+            Found::Segment(_) => return None,
+            Found::SetAside { from, to, why } => (from, to.as_ref().unwrap_or(from), why),
+            Found::Waits { spool, why } => (spool, spool, why),
+        };
+        Some(Kept {
+            spool: spool.display().to_string(),
+            kept_as: kept_as.display().to_string(),
+            why: why.cause.to_string(),
+        })
+    };
+    found.iter().filter_map(one).collect()
+}
+
+/// Names of the segments made of what dead recorders had left.
+fn recovered(found: &[Found]) -> Vec<String> {
+    let name = |f: &Found| match f {
+        Found::Segment(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    found.iter().filter_map(name).collect()
+}
+
+/// What became of a spool, as a line.
+pub fn sentence(found: &Found) -> String {
+    let shown = |path: &Path| printable(&path.to_string_lossy());
+    let text = match found {
+        Found::Segment(path) => format!(
+            "{}: made of what a recorder that died had left",
+            shown(path)
+        ),
+        Found::SetAside { from, to, why } => {
+            let place = match to {
+                Some(to) => format!("kept as {}", shown(to)),
+                None => "it stays, as it cannot be renamed".to_owned(),
+            };
+            format!(
+                "warning: {}: no segment can be made of it: {}; {place}",
+                shown(from),
+                printable(&why.cause.to_string())
+            )
+        }
+        Found::Waits { spool, why } => format!(
+            "warning: {}: no segment is made of it yet: {}; it stays for the next start",
+            shown(spool),
+            printable(&why.cause.to_string())
+        ),
+    };
+    text + "\n"
+}
+
 #[derive(Serialize)]
 struct Json<'a> {
     directory: String,
     segments: u64,
     segments_removed: u64,
-    recovered: &'a [String],
+    recovered: Vec<String>,
+    kept_spools: Vec<Kept>,
     events: u64,
     lost_events: u64,
     file_bytes: u64,
@@ -60,7 +124,7 @@ struct Json<'a> {
 ///
 /// # Errors
 /// If a segment could not be made.
-pub fn report(done: DoneInSegments, dir: &Path, json: bool) -> Result<ExitCode> {
+pub fn report(done: DoneInSegments, found: &[Found], dir: &Path, json: bool) -> Result<ExitCode> {
     let t = &done.totals;
     let cost = Cost::own();
     if json {
@@ -68,7 +132,8 @@ pub fn report(done: DoneInSegments, dir: &Path, json: bool) -> Result<ExitCode> 
             directory: dir.display().to_string(),
             segments: t.segments,
             segments_removed: t.removed,
-            recovered: &done.recovered,
+            recovered: recovered(found),
+            kept_spools: kept(found),
             events: t.events,
             lost_events: t.lost,
             file_bytes: t.bytes,
@@ -99,13 +164,6 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
     let mut out = String::new();
     for name in &done.stale {
         let _ = writeln!(out, "removed {name}, left by a recorder that died");
-    }
-    for name in &done.recovered {
-        let _ = writeln!(
-            out,
-            "{}: made of what a recorder that died had left",
-            printable(name)
-        );
     }
     let removed = match t.removed {
         0 => String::new(),

@@ -1,15 +1,20 @@
 //! The writer of trees: one directory a snapshot, as a replay reaches it.
 //!
-//! Invariant: nothing is written outside the directory that was given, and nothing after the first error.
+//! Invariant: nothing is written outside the directory that was given, nothing after the first error, and no link below
+//! that directory is followed. What is made is for its owner alone, as what was recorded is.
 
 use super::tree::tree;
 use crate::error::{Error, Result};
 use crate::replay::Watch;
 use crate::replay::model::ReplayHost;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use unfrag::Manager;
+use unfrag_linux::output::{self, Holds};
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::target::{self, Target};
 
 /// Writes the model's state at each snapshot of a replay.
 #[derive(Debug)]
@@ -40,21 +45,43 @@ impl Exporter {
     }
 
     fn export(&self, kernel: &str, snap: &Snapshot, m: &Manager<'_, ReplayHost>) -> Result<()> {
-        let mut directory = self.directory.clone();
+        let mut below = PathBuf::new();
         if self.by_kernel {
-            directory.push(kernel);
+            below.push(kernel);
         }
-        directory.push(directory_name(&snap.name)?);
+        below.push(directory_name(&snap.name)?);
         let files = tree(kernel, snap, m)?;
-        let write = |path: &Path, content: &[u8]| {
-            fs::write(path, content).map_err(|e| unfrag_linux::Error::from(e).in_file(path))
-        };
-        fs::create_dir_all(&directory)
-            .map_err(|e| unfrag_linux::Error::from(e).in_file(&directory))?;
+        let named = |e: io::Error, path: &Path| unfrag_linux::Error::from(e).in_file(path);
+        let mut directory =
+            target::directory(&self.directory).map_err(|e| named(e, &self.directory))?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder
+            .create(&directory)
+            .map_err(|e| named(e, &directory))?;
+        for part in &below {
+            directory.push(part);
+            make(&directory).map_err(|e| named(e, &directory))?;
+        }
         for (name, content) in &files.0 {
-            write(&directory.join(name), content)?;
+            let path = directory.join(name);
+            let to = Target::File(path.clone());
+            output::write(&to, content, Holds::Copies).map_err(|e| named(e, &path))?;
         }
         Ok(())
+    }
+}
+
+/// Makes a directory, unless it is there. A link to one is none: it may lead anywhere.
+fn make(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            match fs::symlink_metadata(directory)?.is_dir() {
+                true => Ok(()),
+                false => Err(io::Error::other("is there already, and is no directory")),
+            }
+        }
+        made => made,
     }
 }
 

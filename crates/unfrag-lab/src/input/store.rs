@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag_linux::target;
+use unfrag_linux::output;
 
 /// The memory that stores share.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Store {
         } else {
             let file = match &mut self.file {
                 Some(file) => file,
-                None => self.file.insert(target::unnamed()?),
+                None => self.file.insert(output::unnamed()?),
             };
             file.write_all_at(bytes, self.end)?;
             let at = self.end;

@@ -28,6 +28,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::output::{Holds, Output};
 use crate::recording::Recording;
 use crate::target::Target;
 
@@ -39,17 +40,26 @@ pub use writer::{PART_EVENTS, Writer};
 pub const MAGIC: &[u8] = b"PK\x03\x04";
 
 /// Writes `recording` to `path`, which is a [`Target`]; gives the size of the file in bytes. A file appears there only
-/// once it is complete.
+/// once it is complete, and only its owner may read it.
 ///
 /// # Errors
 /// As [`to_bytes`], and if the file cannot be written.
 pub fn write(recording: &Recording, path: &Path) -> Result<u64> {
-    let written = Target::of(path).map_err(Error::from).and_then(|to| {
-        let mut writer = Writer::new(to.create()?);
-        writer.events(&recording.events)?;
-        Ok(writer.finish(recording)?.commit()?)
-    });
+    let begun = Target::of(path).and_then(|to| Output::create(&to, Holds::Recording));
+    let written = begun
+        .map_err(Error::from)
+        .and_then(|to| write_to(recording, to));
     written.map_err(|e| e.in_file(path))
+}
+
+/// Writes `recording` to an output, and completes it; gives the size of the file in bytes.
+///
+/// # Errors
+/// As [`to_bytes`], and if the output cannot be written.
+pub(crate) fn write_to(recording: &Recording, to: Output) -> Result<u64> {
+    let mut writer = Writer::new(to);
+    writer.events(&recording.events)?;
+    Ok(writer.finish(recording)?.commit()?)
 }
 
 /// Reads the recording at `path`.

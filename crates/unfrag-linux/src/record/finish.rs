@@ -6,14 +6,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::deferred;
 use super::names::runs_softirqs;
 use super::spool::{Job, NAMES, Spool, THREADS};
-use crate::error::{Cause, Error, Result};
+use super::spool_name::output_of;
+use crate::error::{Error, Result};
 use crate::file::{self, Writer};
+use crate::output::{Holds, Output};
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::target::Target;
 use crate::trace::event::batches::{BATCH, Batches, all_at_once};
@@ -60,12 +61,13 @@ pub struct Segment {
 /// # Errors
 /// As [`finish`].
 pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
+    let path = told(&spool)?;
     let job = spool.job()?;
-    let path = job.output.clone();
     let names = Names::of(&spool)?;
     let size = raw::sub_buffer(&job.header_page)?;
     let files = spool.sub_buffers(size.into())?;
-    let mut writer = Writer::new(Target::of(&path)?.create()?);
+    let begun = begin(&spool, &Target::File(path.clone()));
+    let mut writer = Writer::new(begun.map_err(|e| Error::from(e).in_file(&path))?);
     let mut decoded = Decoded::default();
     let mut give = |batch: Events| {
         decoded.add(&batch);
@@ -169,17 +171,39 @@ pub struct Made {
     pub file_bytes: u64,
 }
 
-/// Makes the file from the spool, and removes the spool. `output` is where it goes, if not where the
-/// recorder was told.
+/// The file that a spool's name says.
+fn told(spool: &Spool) -> Result<PathBuf> {
+    output_of(spool.dir()).ok_or_else(|| {
+        Error::malformed("does not bear the name of a spool, NAME.unfrag.spool-PID-NUMBER")
+            .in_file(spool.dir())
+            .help("name the file to be made: -o FILE")
+    })
+}
+
+/// Begins the output, in the spool where that is possible.
+fn begin(spool: &Spool, to: &Target) -> std::io::Result<Output> {
+    match spool.room_for(to) {
+        Some(dir) => Output::create_in(&dir, to, Holds::Recording),
+        None => Output::create(to, Holds::Recording),
+    }
+}
+
+/// Makes the file from the spool, and removes the spool.
 ///
 /// # Errors
 /// If the spool is damaged beyond what a crash does, or the file cannot be written; the spool stays.
-pub fn finish(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Made> {
-    let (recording, told) = read(&spool, ending)?;
-    let output = output.map_or(told, Path::to_owned);
-    let put = || file::write(&recording, &output);
+pub fn finish(spool: Spool, ending: &Ending, output: &Path) -> Result<Made> {
+    let recording = read(&spool, ending)?;
+    let put = || {
+        let begun = Target::of(output).and_then(|to| begin(&spool, &to));
+        let written = begun
+            .map_err(Error::from)
+            .and_then(|to| file::write_to(&recording, to));
+        written.map_err(|e| e.in_file(output))
+    };
     let mut done = put();
-    if done.as_ref().is_err_and(is_full) && matches!(Target::of(&output), Ok(Target::File(_))) {
+    if done.as_ref().is_err_and(Error::is_full) && matches!(Target::of(output), Ok(Target::File(_)))
+    {
         // The sub-buffers are many times larger than the file, whose content is in memory.
         spool.remove_sub_buffers((0..=u16::MAX).take(recording.meta.cpus as usize));
         done = put();
@@ -198,13 +222,8 @@ pub fn finish(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Ma
     })
 }
 
-/// Whether a disk was full.
-fn is_full(e: &Error) -> bool {
-    matches!(&e.cause, Cause::Io(e) if e.kind() == ErrorKind::StorageFull)
-}
-
-/// The recording that a spool holds, and the path of the file to be made.
-fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf)> {
+/// The recording that a spool holds.
+fn read(spool: &Spool, ending: &Ending) -> Result<Recording> {
     let job = spool.job()?;
     let size = raw::sub_buffer(&job.header_page)?;
     let names = Names::of(spool)?;
@@ -223,7 +242,8 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
     {
         let is_follower = |t: &Task| {
             let thread = names.kernel_threads.get(&t.pid);
-            t.pid == 0 || thread.is_some_and(|name| runs_softirqs(name))
+            let is_own = job.recorder.contains(&t.pid);
+            t.pid == 0 || is_own || thread.is_some_and(|name| runs_softirqs(name))
         };
         let followers: Vec<bool> = recording.tasks.iter().map(is_follower).collect();
         deferred::drop_of_others(&mut recording, &followers);
@@ -232,7 +252,7 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
         anonymize(&mut recording.tasks, &names.kernel_threads);
     }
     recording.snapshots = spool.snapshots()?;
-    Ok((recording, job.output))
+    Ok(recording)
 }
 
 /// The tracer's counts for a CPU.

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::finish::{Ending, finish_in_batches};
-use super::spool::{Job, Spool, spool_file};
+use super::spool::{Job, Spool};
 use crate::error::{Error, Result};
 use crate::segments::{self, BOOT, EPOCH_OFFSET};
 use crate::snapshots::dates;
@@ -104,18 +104,16 @@ impl Rotation {
         if self.began.elapsed() >= self.keep.segment {
             return true;
         }
-        let size = |cpu| fs::metadata(spool_file(spool.dir(), cpu)).map_or(0, |m| m.len());
-        let raw: u64 = (0..self.job.cpus as u16).map(size).sum();
-        raw >= self.raw_limit
+        spool.raw_bytes(self.job.cpus as u16) >= self.raw_limit
     }
 
     /// The spool of the next segment.
     pub fn next_spool(&mut self) -> Result<Spool> {
         self.number += 1;
-        self.job.output = segment_path(&self.dir, self.number);
+        let segment = segment_path(&self.dir, self.number);
         self.job.facts.retain(|(name, _)| name != EPOCH_OFFSET);
         self.job.facts.push(fact_of_clock());
-        let spool = Spool::create(&Target::File(self.job.output.clone()))?;
+        let spool = Spool::create(&Target::File(segment))?;
         spool.set_job(&self.job)?;
         Ok(spool)
     }
@@ -199,9 +197,27 @@ fn make_segments(
     }
 }
 
+/// Whether a recorder gave a file this name: a date, a time and a number. Recordings of other names are the user's own.
+fn is_segment(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
+    let Some((when, number)) = name.split_at_checked(16) else {
+        return false;
+    };
+    let number = number
+        .strip_prefix(b"-")
+        .and_then(|n| n.strip_suffix(b".unfrag"));
+    digits(&when[..8])
+        && when[8] == b'T'
+        && digits(&when[9..15])
+        && when[15] == b'Z'
+        && number.is_some_and(|n| n.len() >= 6 && digits(n))
+}
+
 /// Removes the oldest segments until the others have no more than `keep` bytes; the newest stays.
 fn remove_oldest(dir: &Path, keep: u64) -> u64 {
-    let all = segments::list(dir).unwrap_or_default();
+    let mut all = segments::list(dir).unwrap_or_default();
+    all.retain(|path| is_segment(path));
     let size = |p: &PathBuf| fs::metadata(p).map_or(0, |m| m.len());
     let mut total: u64 = all.iter().map(size).sum();
     let mut removed = 0;
@@ -228,15 +244,6 @@ fn bytes_in(dir: &Path) -> u64 {
     sum
 }
 
-/// Spools in a directory, the oldest first.
-pub(super) fn spools(dir: &Path) -> Vec<PathBuf> {
-    let items = fs::read_dir(dir).into_iter().flatten().flatten();
-    let is_spool = |p: &PathBuf| p.to_string_lossy().contains(".unfrag.spool-");
-    let mut all: Vec<PathBuf> = items.map(|item| item.path()).filter(is_spool).collect();
-    all.sort();
-    all
-}
-
 /// How long a recorder waits for a guardian that still finishes what another left.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -260,41 +267,6 @@ pub(super) fn lock(dir: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Makes segments of the spools that recorders which died left in a directory, which is locked; gives the names of the
-/// segments.
-///
-/// # Errors
-/// If a spool cannot be made a segment; it stays.
-pub(super) fn recover_all(dir: &Path) -> Result<Vec<String>> {
-    let mut made = vec![];
-    for path in spools(dir) {
-        let spool = Spool::at(&path);
-        // A recorder may die before its spool has a job; then there is nothing in it.
-        if spool.job().is_err() {
-            spool.remove()?;
-            continue;
-        }
-        let done = finish_in_batches(spool, &Ending::died())?;
-        made.push(
-            done.path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-        );
-    }
-    for item in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if item
-            .file_name()
-            .to_string_lossy()
-            .ends_with(".unfrag.partial")
-        {
-            let _ = fs::remove_file(item.path());
-        }
-    }
-    Ok(made)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,14 +275,26 @@ mod tests {
     fn the_oldest_segments_go_first_and_the_newest_stays() {
         let dir = tempfile::tempdir().unwrap();
         for i in 0..5 {
-            fs::write(dir.path().join(format!("{i}.unfrag")), vec![0; 100]).unwrap();
+            let name = format!("20261128T06000{i}Z-00000{i}.unfrag");
+            fs::write(dir.path().join(name), vec![0; 100]).unwrap();
+        }
+        // The user's own recordings lie there, too.
+        for name in [
+            "0.unfrag",
+            "20261128T060000Z.unfrag",
+            "20261128T060000Z-best.unfrag",
+        ] {
+            fs::write(dir.path().join(name), vec![0; 1000]).unwrap();
         }
         assert_eq!(remove_oldest(dir.path(), 250), 3);
         let left = segments::list(dir.path()).unwrap();
-        assert_eq!(left.len(), 2);
-        assert!(left[0].ends_with("3.unfrag"));
+        assert_eq!(left.len(), 3 + 2);
+        assert!(
+            left.iter()
+                .any(|p| p.ends_with("20261128T060003Z-000003.unfrag"))
+        );
         assert_eq!(remove_oldest(dir.path(), 0), 1);
-        assert_eq!(segments::list(dir.path()).unwrap().len(), 1);
+        assert_eq!(segments::list(dir.path()).unwrap().len(), 3 + 1);
     }
 
     #[test]
@@ -318,5 +302,6 @@ mod tests {
         let a = segment_path(Path::new("d"), 9);
         let b = segment_path(Path::new("d"), 10);
         assert!(a < b, "{a:?} {b:?}");
+        assert!(is_segment(&a) && is_segment(&segment_path(Path::new("d"), 12_345_678)));
     }
 }

@@ -10,6 +10,8 @@
 //! was collected becomes a file or, if the command never ran, is removed.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,19 +20,20 @@ use std::time::{Duration, Instant};
 use super::command::{self, Starter};
 use super::events;
 use super::finish::{Ending, finish};
-use super::guardian::Guardian;
+use super::guardian::{Guardian, Watched};
 use super::host;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
+use super::recovery::{Found, recover_all};
 use super::rotation::{self, Keep, Rotation, Totals};
-use super::signals;
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
 use super::tracefs::{Instance, Tracefs, WITHOUT_TRACING};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
+use crate::signals;
 use crate::snapshots::dates;
-use crate::target::Target;
+use crate::target::{self, Target};
 use crate::trace::tracedat::raw;
 
 /// The name of the first snapshot of a recording, taken once the trace runs.
@@ -77,8 +80,6 @@ pub struct Options {
 pub struct DoneInSegments {
     /// Numbers of the segments.
     pub totals: Totals,
-    /// Segments made of what recorders that died had left.
-    pub recovered: Vec<String>,
     /// Files that could not be read for a snapshot.
     pub untaken: Vec<Untaken>,
     /// Instances that dead recorders had left, now removed.
@@ -128,11 +129,14 @@ pub fn record(options: &Options, guardian: Command) -> Result<Done> {
         check_pid_namespace(Path::new("/proc/self/ns/pid"))?;
     }
     let stale = tracefs.remove_stale()?;
+    // From here on a signal ends the recording, and not the process: something would be left of it.
+    let events = Events::listen()?;
     let instance = tracefs.instance()?;
-    Session::begin(options, &target, instance, guardian, false)?.run(options, stale)
+    Session::begin(options, &target, instance, guardian, None)?.run(options, &events, stale)
 }
 
-/// Records the whole host into the directory `options.output`, a segment after the other.
+/// Records the whole host into the directory `options.output`, a segment after the other. `tell` hears at the beginning
+/// what becomes of the spools that dead recorders had left there.
 ///
 /// # Errors
 /// If a right is missing, another recorder is at work there, or nothing can be written there.
@@ -140,24 +144,49 @@ pub fn record_in_segments(
     options: &Options,
     keep: Keep,
     guardian: Command,
+    tell: &mut dyn FnMut(Found),
 ) -> Result<DoneInSegments> {
-    let dir = &options.output;
     let tracefs = Tracefs::find()?;
-    std::fs::create_dir_all(dir).map_err(|e| Error::from(e).in_file(dir))?;
-    let dir = &std::path::absolute(dir)?;
+    let dir = &directory(&options.output)?;
     let _lock = rotation::lock(dir)?;
     let stale = tracefs.remove_stale()?;
-    let recovered = rotation::recover_all(dir)?;
+    recover_all(dir, tell);
+    let events = Events::listen()?;
     let target = Target::File(rotation::segment_path(dir, 0));
     let instance = tracefs.instance()?;
-    let mut session = Session::begin(options, &target, instance, guardian, true)?;
+    let mut session = Session::begin(options, &target, instance, guardian, Some(dir))?;
     let job = session.spool.job();
     match job.and_then(|job| Rotation::start(dir, keep, job)) {
         Ok(rotation) => session.rotation = Some(rotation),
         Err(e) => return Err(session.abandon(e)),
     }
     session.period = LONG_PERIOD;
-    session.run_in_segments(options, stale, recovered)
+    session.run_in_segments(options, &events, stale)
+}
+
+/// The directory of segments at this path, which is made if it is not there, for its owner alone.
+fn directory(path: &Path) -> Result<PathBuf> {
+    let made = target::directory(path).and_then(|dir| {
+        let dir = std::path::absolute(dir)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(dir)
+    });
+    made.map_err(|e| Error::from(e).in_file(path))
+}
+
+/// What happens while a recording runs.
+struct Events {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+}
+
+impl Events {
+    /// Signals are events from here on.
+    fn listen() -> Result<Events> {
+        let (sender, receiver) = channel();
+        signals::listen(&sender, Event::Signal)?;
+        Ok(Events { sender, receiver })
+    }
 }
 
 /// The first error; prints the second as a warning.
@@ -225,13 +254,13 @@ impl Session {
         target: &Target,
         instance: Instance,
         guardian: Command,
-        in_segments: bool,
+        segments: Option<&Path>,
     ) -> Result<Session> {
         let spool = match Spool::create(target) {
             Ok(spool) => spool,
             Err(e) => return Err(with_warning(e, instance.remove())),
         };
-        match Session::set_up(options, target, &instance, &spool, guardian, in_segments) {
+        match Session::set_up(options, target, &instance, &spool, guardian, segments) {
             Ok(ready) => Ok(Session::new(options, instance, spool, ready)),
             Err(e) => Err(with_warning(e, instance.remove().and(spool.remove()))),
         }
@@ -263,7 +292,7 @@ impl Session {
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
-        in_segments: bool,
+        segments: Option<&Path>,
     ) -> Result<Ready> {
         let mut meta = host::meta();
         let cpus = instance.cpus()?;
@@ -291,9 +320,8 @@ impl Session {
                     )
                     .help("use --system"));
                 }
-                // The recorder's own pages, mostly the page cache of the spool, come from the same memory.
-                let own = rustix::thread::gettid().as_raw_nonzero().get();
-                let mut followed = vec![s.task, own];
+                // The thread that starts the command is followed up to there, and no other one of the recorder.
+                let mut followed = vec![s.task];
                 followed.extend(names::of_kernel());
                 let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
                 instance.set("set_event_pid", &followed.join(" "))?;
@@ -316,18 +344,12 @@ impl Session {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
             meta.facts.insert("command".into(), words.join(" "));
         }
-        if in_segments {
+        if segments.is_some() {
             meta.facts.extend([rotation::fact_of_clock()]);
             meta.facts.extend(rotation::fact_of_boot());
         }
         spool.set_job(&Job {
-            in_segments,
-            output: match target {
-                Target::File(path) if in_segments => path.clone(),
-                Target::Stdout => "-".into(),
-                _ => std::path::absolute(&options.output)?,
-            },
-            instance: instance.dir().to_owned(),
+            recorder: starter.iter().map(|s| s.task).collect(),
             names: options.names,
             kernel_release: meta.kernel_release,
             page_size: meta.page_size,
@@ -336,17 +358,29 @@ impl Session {
             header_page,
             formats,
         })?;
-        let guardian = Guardian::start(guardian, spool, target)?;
+        let watched = Watched {
+            spool: spool.dir().to_owned(),
+            output: match (segments, target) {
+                (Some(dir), _) => dir.to_owned(),
+                (_, Target::Stdout) => "-".into(),
+                (_, Target::File(path) | Target::Special(path) | Target::Descriptor(path)) => {
+                    std::path::absolute(path)?
+                }
+            },
+            instance: instance.dir().to_owned(),
+            in_segments: segments.is_some(),
+        };
+        let guardian = Guardian::start(guardian, &watched, target)?;
         Ok((guardian, sub_buffer, buffer, starter))
     }
 
     /// From the first event to the file.
-    fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
+    fn run(mut self, options: &Options, events: &Events, stale: Vec<String>) -> Result<Done> {
         let Collected {
             status,
             ending,
             cut_short,
-        } = match self.collect(options) {
+        } = match self.collect(options, events) {
             Ok(collected) => collected,
             Err(e) => return Err(self.abandon(e)),
         };
@@ -358,7 +392,7 @@ impl Session {
             ..
         } = self;
         let removed = instance.remove();
-        let finished = finish(spool, &ending, None);
+        let finished = finish(spool, &ending, &options.output);
         guardian.dismiss();
         removed?;
         let finished = finished?;
@@ -376,12 +410,12 @@ impl Session {
     fn run_in_segments(
         mut self,
         options: &Options,
+        events: &Events,
         stale: Vec<String>,
-        recovered: Vec<String>,
     ) -> Result<DoneInSegments> {
         let Collected {
             ending, cut_short, ..
-        } = match self.collect(options) {
+        } = match self.collect(options, events) {
             Ok(collected) => collected,
             Err(e) => return Err(self.abandon(e)),
         };
@@ -404,7 +438,6 @@ impl Session {
         removed?;
         Ok(DoneInSegments {
             totals,
-            recovered,
             untaken,
             stale,
             cut_short: stuck.or(cut_short),
@@ -412,28 +445,26 @@ impl Session {
     }
 
     /// From the first event to the last one that is copied.
-    fn collect(&mut self, options: &Options) -> Result<Collected> {
-        let (sender, receiver) = channel();
-        signals::listen(&sender, Event::Signal)?;
+    fn collect(&mut self, options: &Options, events: &Events) -> Result<Collected> {
         let gave_up = {
-            let sender = sender.clone();
+            let sender = events.sender.clone();
             move || drop(sender.send(Event::GaveUp))
         };
         self.spooler = Some(Spooler::start(
             &self.instance,
             self.sub_buffer,
             self.buffer,
-            self.spool.dir(),
+            &self.spool,
             gave_up,
         )?);
-        let ran = self.traced(options, &sender, &receiver);
+        let ran = self.traced(options, events);
         // The trace ends here in any case.
         let stopped = self.instance.set("tracing_on", "0");
         let spooled = self.spooler.take().map_or(Ok(()), Spooler::stop);
         let status = ran?;
         let drained = spooled
             .and(stopped)
-            .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, self.spool.dir()));
+            .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, &self.spool));
         let counts = self.instance.counts();
         let cut_short = drained.err();
         Ok(Collected {
@@ -448,12 +479,7 @@ impl Session {
     }
 
     /// The part between the two markers; gives the command's status.
-    fn traced(
-        &mut self,
-        options: &Options,
-        sender: &Sender<Event>,
-        receiver: &Receiver<Event>,
-    ) -> Result<Option<ExitStatus>> {
+    fn traced(&mut self, options: &Options, events: &Events) -> Result<Option<ExitStatus>> {
         self.instance.set("tracing_on", "1")?;
         self.instance.set("trace_marker", "unfrag: begin\n")?;
         names::note_kernel_threads(&self.spool)?;
@@ -467,12 +493,12 @@ impl Session {
                 };
                 let mut started = starter.start()?;
                 child = Some(started.id() as i32);
-                let sender = sender.clone();
+                let sender = events.sender.clone();
                 std::thread::spawn(move || drop(sender.send(Event::Exited(started.wait()))));
             }
             Scope::System(time) => deadline = time.map(|t| Instant::now() + t),
         }
-        let status = self.wait(receiver, child, deadline);
+        let status = self.wait(&events.receiver, child, deadline);
         names::note_kernel_threads(&self.spool)?;
         let _ = self.snapshot(END, Extent::CountsThenFlags);
         self.instance.set("trace_marker", "unfrag: end\n")?;
@@ -542,7 +568,7 @@ impl Session {
         }
         names::note_kernel_threads(&self.spool)?;
         let next = rotation.next_spool()?;
-        let counts = match spooler.switch(next.dir()) {
+        let counts = match spooler.switch(&next) {
             Ok(counts) => counts,
             Err(e) => return Err(with_warning(e, next.remove())),
         };

@@ -11,14 +11,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::spool::spool_file;
+use super::spool::Spool;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 
@@ -42,14 +42,14 @@ struct Copier {
 }
 
 impl Copier {
-    fn open(instance: &Instance, cpu: u16, sub_buffer: usize, dir: &Path) -> Result<Copier> {
+    fn open(instance: &Instance, cpu: u16, sub_buffer: usize, spool: &Spool) -> Result<Copier> {
         let source = instance.path(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let from = OpenOptions::new()
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(&source)
             .map_err(|e| Error::from(e).in_file(&source))?;
-        let (path, to) = open_file(dir, cpu)?;
+        let (path, to) = spool.append_to(cpu)?;
         Ok(Copier {
             cpu,
             from,
@@ -58,12 +58,6 @@ impl Copier {
             sub_buffer,
             chunk: Vec::with_capacity(CHUNK + sub_buffer),
         })
-    }
-
-    /// Goes on in the file of another directory.
-    fn go_on_in(&mut self, dir: &Path) -> Result<()> {
-        (self.path, self.to) = open_file(dir, self.cpu)?;
-        Ok(())
     }
 
     /// Copies up to `most` sub-buffers; gives their number.
@@ -103,19 +97,8 @@ impl Copier {
     }
 }
 
-/// Opens the file of a CPU.
-fn open_file(dir: &Path, cpu: u16) -> Result<(PathBuf, File)> {
-    let path = spool_file(dir, cpu);
-    let to = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .map_err(|e| Error::from(e).in_file(&path))?;
-    Ok((path, to))
-}
-
-fn copiers(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<Vec<Copier>> {
-    let copier = |cpu| Copier::open(instance, cpu, sub_buffer, dir);
+fn copiers(instance: &Instance, sub_buffer: usize, spool: &Spool) -> Result<Vec<Copier>> {
+    let copier = |cpu| Copier::open(instance, cpu, sub_buffer, spool);
     instance.cpus()?.into_iter().map(copier).collect()
 }
 
@@ -123,8 +106,8 @@ fn copiers(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<Vec<Cop
 ///
 /// # Errors
 /// If they cannot be read, or the files not be written (then what fits is there).
-pub fn drain(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<()> {
-    for mut copier in copiers(instance, sub_buffer, dir)? {
+pub fn drain(instance: &Instance, sub_buffer: usize, spool: &Spool) -> Result<()> {
+    for mut copier in copiers(instance, sub_buffer, spool)? {
         copier.copy(usize::MAX)?;
     }
     Ok(())
@@ -133,13 +116,14 @@ pub fn drain(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<()> {
 /// The thread that copies while the recording runs.
 pub struct Spooler {
     thread: JoinHandle<Result<()>>,
-    /// A byte tells the thread that a directory waits; dropping it tells it to stop.
+    cpus: Vec<u16>,
+    /// A byte tells the thread that a spool waits; dropping it tells it to stop.
     wake: OwnedFd,
     switches: Sender<Switch>,
 }
 
-/// The directory to go on in, and whom to tell what the tracer had counted before.
-type Switch = (PathBuf, Sender<Result<String>>);
+/// The files to go on in, a CPU each, and whom to tell what the tracer had counted before.
+type Switch = (Vec<(PathBuf, File)>, Sender<Result<String>>);
 
 impl Spooler {
     /// Starts the thread. `gave_up` is called if it stops because of an error.
@@ -150,10 +134,11 @@ impl Spooler {
         instance: &Instance,
         sub_buffer: usize,
         buffer_bytes: usize,
-        dir: &Path,
+        spool: &Spool,
         gave_up: impl FnOnce() + Send + 'static,
     ) -> Result<Spooler> {
-        let copiers = copiers(instance, sub_buffer, dir)?;
+        let copiers = copiers(instance, sub_buffer, spool)?;
+        let cpus = copiers.iter().map(|c| c.cpu).collect();
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(std::io::Error::from)?;
         let batch = (buffer_bytes / sub_buffer * WAKE_PERCENT / 100).max(1);
@@ -176,20 +161,23 @@ impl Spooler {
             })?;
         Ok(Spooler {
             thread,
+            cpus,
             wake: stop,
             switches,
         })
     }
 
-    /// Copies what the ring buffers hold, and goes on in the files of another directory. Gives what the tracer counted
+    /// Copies what the ring buffers hold, and goes on in the files of another spool. Gives what the tracer counted
     /// in between.
     ///
     /// # Errors
     /// If the new files cannot be made; the thread may have ended then.
-    pub fn switch(&self, dir: &Path) -> Result<String> {
+    pub fn switch(&self, spool: &Spool) -> Result<String> {
+        let files = self.cpus.iter().map(|cpu| spool.append_to(*cpu));
+        let files = files.collect::<Result<Vec<_>>>()?;
         let ended = || Error::malformed("the thread that copies the trace has ended");
         let (tell, told) = channel();
-        let sent = self.switches.send((dir.to_owned(), tell));
+        let sent = self.switches.send((files, tell));
         sent.map_err(|_| ended())?;
         rustix::io::write(&self.wake, b"s").map_err(std::io::Error::from)?;
         told.recv().map_err(|_| ended())?
@@ -263,9 +251,9 @@ impl Copying {
         }
     }
 
-    /// Goes on in the next directory.
+    /// Goes on in the next spool.
     fn switch(&mut self) -> Result<()> {
-        let Ok((dir, tell)) = self.switches.try_recv() else {
+        let Ok((files, tell)) = self.switches.try_recv() else {
             return Ok(());
         };
         // A busy CPU may fill its buffer as fast as it is emptied; a few times its size is enough.
@@ -274,17 +262,13 @@ impl Copying {
             copier.copy(most)?;
         }
         let counts = self.instance.counts();
-        let switched = self
-            .copiers
-            .iter_mut()
-            .try_for_each(|c| c.go_on_in(&dir))
-            .and(counts);
-        let failed = switched.is_err();
-        let _ = tell.send(switched);
+        for (copier, (path, to)) in self.copiers.iter_mut().zip(files) {
+            (copier.path, copier.to) = (path, to);
+        }
+        let failed = counts.is_err();
+        let _ = tell.send(counts);
         match failed {
-            true => Err(Error::malformed(
-                "the next files of the trace cannot be made",
-            )),
+            true => Err(Error::malformed("the tracer's counts cannot be read")),
             false => Ok(()),
         }
     }

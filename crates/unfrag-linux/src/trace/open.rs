@@ -11,8 +11,8 @@ use std::path::Path;
 
 use crate::content;
 use crate::error::{Error, Result};
+use crate::output;
 use crate::recording::{Events, Recording};
-use crate::target;
 use crate::trace::event::batches::{BATCH, Batches};
 use crate::trace::meter::{Meter, Metered};
 use crate::trace::source::Source;
@@ -160,7 +160,7 @@ impl Input {
         match self {
             Input::File(file, len) => Ok((file, len)),
             Input::Stream(mut from, _) => {
-                let mut file = target::unnamed()?;
+                let mut file = output::unnamed()?;
                 content::copy(&mut from, &mut file)?;
                 let len = file.metadata()?.len();
                 Ok((file, len))
