@@ -15,7 +15,7 @@ use crate::trace::Event;
 use crate::zone::ZoneList;
 
 /// The compaction of a request (`try_to_compact_pages`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct DirectCompaction {
     demand: Demand,
     flags: AllocFlags,

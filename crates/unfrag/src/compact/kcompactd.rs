@@ -21,8 +21,9 @@ use core::convert::Infallible;
 /// Milliseconds between two looks at the score (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
 pub const CHECK_INTERVAL_MS: u32 = 500;
 
-/// The daemon of one node.
-#[derive(Clone, Copy, Debug)]
+/// The daemon of one node. It holds pages between two steps: it ends by [`abort`](Kcompactd::abort).
+#[derive(Debug)]
+#[must_use = "it holds frames until it is aborted"]
 pub struct Kcompactd {
     node: NodeId,
     phase: Phase,

@@ -23,7 +23,10 @@ use crate::trace::Event;
 
 /// One run over one zone. As an operation of its own it compacts the whole zone, as a write to `vm.compact_memory`
 /// does ([`whole_zone`](Compaction::whole_zone)).
-#[derive(Clone, Copy, Debug)]
+///
+/// It holds pages between two steps: one that is not driven to its end has to be [aborted](Compaction::abort).
+#[derive(Debug)]
+#[must_use = "it holds frames until it is done or aborted"]
 pub struct Compaction {
     pub(super) c: Control,
     phase: Phase,

@@ -29,9 +29,10 @@ const VAIN_RECLAIMS: u32 = 3;
 /// node (`alloc_contig_pages`). The result is the first frame.
 ///
 /// Pages in use there are moved to other frames, their owners being asked; where there is no room, pages are reclaimed.
-/// A claim that is dropped half-way loses what it holds: [`abort`](Claim::abort) it instead.
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a claim does nothing unless it is driven"]
+/// It holds pages and pageblocks between two steps, and has no manager to give them back to when it is dropped: one that is
+/// not driven to its end has to be [aborted](Claim::abort).
+#[derive(Debug)]
+#[must_use = "a claim does nothing unless it is driven, and holds frames until it is done or aborted"]
 pub struct Claim {
     wish: Wish,
     takes: Takes,

@@ -20,8 +20,8 @@ use crate::need::{Answer, Step};
 /// pageblocks of one zone.
 ///
 /// It ends as a [`Claim`] does, and is [aborted](Offline::abort) like one.
-#[derive(Clone, Copy, Debug)]
-#[must_use = "nothing is taken offline unless it is driven"]
+#[derive(Debug)]
+#[must_use = "nothing is taken offline unless it is driven, and it holds frames until it is done or aborted"]
 pub struct Offline {
     claim: Claim,
     start: Pfn,

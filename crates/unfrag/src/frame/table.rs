@@ -2,6 +2,8 @@
 //!
 //! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
 //! frame's record belongs to its zone (and so to the holder of the zone); that of a frame in use belongs to its holder.
+//! Relaxed suffices for each of them: a zone, and a frame with it, passes from one CPU to another through the lock around the
+//! manager, whose release and acquire order these words.
 //!
 //! Invariant: only the first frame of a block carries its state; the others say [`FrameKind::Tail`]. A
 //! frame says [`FrameKind::Buddy`] or [`FrameKind::Pcp`] exactly as long as it is on a list. A page that is

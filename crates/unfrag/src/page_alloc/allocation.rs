@@ -25,7 +25,7 @@ const MAX_RECLAIM_RETRIES: u32 = 16;
 const V19_REPEATS: u32 = 3;
 
 /// The result of [`Manager::begin`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "the rare variant lives on the stack of its task"
@@ -37,8 +37,10 @@ pub enum Begun {
     Allocation(Allocation),
 }
 
-/// An allocation in the slow path.
-#[derive(Clone, Copy, Debug)]
+/// An allocation in the slow path. It holds pages between two steps: one that is not driven to its end has to be
+/// [aborted](Allocation::abort).
+#[derive(Debug)]
+#[must_use = "it holds pages until it is done or aborted"]
 pub struct Allocation {
     pub(super) demand: Demand,
     context: Context,
@@ -65,7 +67,7 @@ pub struct Allocation {
     pub(super) was_captured: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is no heap to put the larger one on"

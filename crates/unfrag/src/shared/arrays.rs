@@ -34,6 +34,12 @@ impl<const N: usize> Array<N> {
         self.of.get(last).copied()
     }
 
+    /// Whether a block is on it.
+    #[inline]
+    pub fn has(&self, block: u32) -> bool {
+        self.of.iter().take(self.len).any(|&b| b == block)
+    }
+
     /// Puts a block on the array; false, if it has `limit` of them.
     #[inline]
     pub fn push(&mut self, block: u32, limit: u32) -> bool {

@@ -2,6 +2,7 @@
 
 use super::arrays::{Arrays, batch, room};
 use super::memory::Shared;
+use super::seen::Seen;
 use super::slot::Slot;
 use super::totals::Floor;
 use crate::frame::{MigrateType, Order, Pfn};
@@ -13,6 +14,8 @@ use lock_api::RawMutex;
 /// When it ends, it gives back what it keeps.
 pub struct Local<'s, 'm, R: RawMutex> {
     arrays: Arrays,
+    /// Of the single frames that are kept.
+    seen: Seen,
     slot: &'s Slot,
     shared: &'s Shared<'m, R>,
     home: usize,
@@ -27,6 +30,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         let (i, slot) = self.claim_slot(limit)?;
         Some(Local {
             arrays: Arrays::EMPTY,
+            seen: Seen::NONE,
             slot,
             shared: self,
             home: self.home_of(i),
@@ -66,7 +70,13 @@ impl<R: RawMutex> Local<'_, '_, R> {
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
         let got = match order {
-            Order::ZERO => self.arrays.singles[t].pop(),
+            Order::ZERO => {
+                let got = self.arrays.singles[t].pop();
+                if let Some(n) = got {
+                    self.seen.remove(n);
+                }
+                got
+            }
             BLOCK_ORDER => self.arrays.huge[t].pop(),
             _ => None,
         };
@@ -102,7 +112,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
         // Called home, no array takes anything.
         let limit = self.slot.limit();
         let is_kept = match order {
-            Order::ZERO => self.arrays.singles[t].push(n, limit),
+            Order::ZERO if self.seen.may_have(n) => false,
+            Order::ZERO => {
+                let is_kept = self.arrays.singles[t].push(n, limit);
+                if is_kept {
+                    self.seen.add(n);
+                }
+                is_kept
+            }
+            BLOCK_ORDER if self.arrays.huge.iter().any(|a| a.has(n)) => false,
             BLOCK_ORDER => self.arrays.huge[t].push(n, room(order, limit)),
             _ => false,
         };
@@ -110,6 +128,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
             return Ok(());
         }
         self.free_slow(n, order, t)
+    }
+
+    /// Whether a block is among those that are kept.
+    fn keeps(&mut self, n: u32, order: Order) -> bool {
+        (0..TYPES).any(|t| {
+            let kept = self.arrays.of(order, t);
+            kept.is_some_and(|a| a.of[..*a.len].contains(&n))
+        })
     }
 
     #[cold]
@@ -163,6 +189,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
         // The lowest is handed out first.
         batch[..got].reverse();
         let n = batch[last];
+        if order == Order::ZERO {
+            batch[..last].iter().for_each(|&n| self.seen.add(n));
+        }
         if let Some(mut a) = kept {
             *a.len = last;
             self.slot.add_held(a.show() << order.0);
@@ -173,6 +202,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
     #[cold]
     #[inline(never)]
     fn free_slow(&mut self, n: u32, order: Order, t: usize) -> Result<(), GiveError> {
+        if self.keeps(n, order) {
+            return Err(GiveError::NotTaken(self.shared.frame(n)));
+        }
         let mut result = Ok(());
         if self.slot.limit() == 0 {
             self.slot.set_limit(self.limit);
@@ -185,6 +217,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if len >= room(order, self.limit).max(1) as usize {
             // The older half.
             let goes = batch(order, self.limit).min(len);
+            if order == Order::ZERO {
+                kept.of[..goes].iter().for_each(|&n| self.seen.remove(n));
+            }
             let given = self
                 .shared
                 .give(&mut kept.of[..goes], order, MigrateType::ALL[t]);
@@ -195,6 +230,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
         }
         kept.of[*kept.len] = n;
         *kept.len += 1;
+        if order == Order::ZERO {
+            self.seen.add(n);
+        }
         result
     }
 
@@ -203,6 +241,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// # Errors
     /// [`GiveError`], for the first block that was refused, since it had been freed twice. All others are free then.
     pub fn flush(&mut self) -> Result<(), GiveError> {
+        self.seen = Seen::NONE;
         let mut result = Ok(());
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             for order in Arrays::orders() {

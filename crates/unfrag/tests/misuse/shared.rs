@@ -363,3 +363,70 @@ fn errors_name_the_frame_and_the_way_out() {
         assert!(why.to_string().contains("0xabcde"), "{why}");
     }
 }
+
+/// A frame that one `Local` has freed and keeps is refused when it frees it again, whatever else it has freed since, and
+/// handed out once.
+#[test]
+fn a_double_free_on_one_cpu_is_found_at_once() {
+    for order in [0, 1, 2, 3, 9] {
+        let s = shared(SharedConfig {
+            keeps: 128,
+            ..SharedConfig::new(Pfn(0), 1 << 15)
+        });
+        s.add(Pfn(0), 1 << 15).expect("new");
+        let mut l = s.local().expect("a local");
+        let all: Vec<u64> = (0..14)
+            .map(|_| l.alloc(Order(order), MOV).expect("memory").0)
+            .collect();
+        l.flush().expect("in use");
+        for (i, &p) in all.iter().enumerate() {
+            free(&mut l, p, order).expect("in use");
+            for &q in &all[..=i] {
+                let twice = Err(NotTaken(Pfn(q)));
+                assert_eq!(free(&mut l, q, order), twice, "{order}");
+                // SAFETY: nothing is at a frame, so nobody can use one.
+                let of_another_type = unsafe { l.free(Pfn(q), Order(order), UNM) };
+                assert_eq!(of_another_type, twice, "{order}");
+            }
+        }
+        let mut again: Vec<u64> = (0..14)
+            .map(|_| l.alloc(Order(order), MOV).expect("memory").0)
+            .collect();
+        again.sort_unstable();
+        let mut all = all;
+        all.sort_unstable();
+        assert_eq!(again, all, "each of them once");
+        for p in again {
+            free(&mut l, p, order).expect("in use again");
+        }
+        l.flush().expect("in use");
+        assert_eq!(s.counts().free, 1 << 15);
+        assert_eq!(s.refused(), 0);
+    }
+}
+
+/// So is one among frames that look alike to what is quick: they share their lowest bits.
+#[test]
+fn a_double_free_among_frames_that_share_bits_is_found() {
+    let s = shared(SharedConfig {
+        keeps: 128,
+        ..SharedConfig::new(Pfn(0), 1 << 20)
+    });
+    s.add(Pfn(0), 1 << 20).expect("new");
+    let mut l = s.local().expect("a local");
+    let mut out = Vec::new();
+    while out.len() < 100 {
+        let p = l.alloc(Order(9), MOV).expect("memory").0;
+        if p % 2048 == 0 {
+            out.push(p);
+        }
+    }
+    for (i, &p) in out.iter().enumerate() {
+        free(&mut l, p, 0).expect("in use");
+        assert_eq!(free(&mut l, out[i / 2], 0), Err(NotTaken(Pfn(out[i / 2]))));
+    }
+    let got = l.alloc(Order(0), MOV).expect("kept").0;
+    assert_eq!(got, out[99]);
+    assert!(free(&mut l, out[98], 0).is_err(), "still kept");
+    free(&mut l, got, 0).expect("in use");
+}

@@ -6,7 +6,7 @@
 //! is taken over exactly once.
 
 use crate::drive::Operation;
-use crate::evict::Eviction;
+use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
@@ -23,8 +23,9 @@ use core::convert::Infallible;
 mod pass;
 mod sleep;
 
-/// The daemon of one node.
-#[derive(Clone, Copy, Debug)]
+/// The daemon of one node. It holds pages between two steps: it ends by [`abort`](Kswapd::abort).
+#[derive(Debug)]
+#[must_use = "it holds pages until it is aborted"]
 pub struct Kswapd {
     node: NodeId,
     /// Order that was asked for.
@@ -101,6 +102,16 @@ impl Kswapd {
     /// The node whose daemon it is.
     pub fn node(&self) -> NodeId {
         self.node
+    }
+
+    /// Ends it, as its node goes away. `answer` is what became of its last need: without an answer, pages that it asked
+    /// about stay. What it holds goes back to its lists.
+    pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        let verdicts = match answer {
+            Answer::Evicted(verdicts) => verdicts,
+            _ => Verdicts::NONE,
+        };
+        self.batch.abort(m, cpu, &mut self.sc, verdicts);
     }
 
     /// Continues on a CPU until something is needed. The first answer is [`Answer::Go`].

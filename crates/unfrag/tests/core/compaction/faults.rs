@@ -293,8 +293,8 @@ impl Sim {
                 Step::Done(outcome) => {
                     assert_ne!(outcome, Outcome::Continue);
                     // A block that came together for it goes back.
-                    let run = *run;
-                    run.abort(&mut self.m, cpu, Answer::Go);
+                    let done = std::mem::replace(run, Compaction::whole_zone(ZoneId(0)));
+                    done.abort(&mut self.m, cpu, Answer::Go);
                     None
                 }
             },
