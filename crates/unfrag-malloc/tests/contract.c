@@ -214,6 +214,37 @@ static void forks(void) {
     pthread_join(all[i], NULL);
 }
 
+static void *until_ended_trims(void *of) {
+  while (!ended) {
+    threads(2, short_thread);
+    malloc_trim(0);
+  }
+  return of;
+}
+
+// Whatever trims in the parent at that moment, nothing of it is left under way in the child.
+static void forks_and_trims(void) {
+  pthread_t all[2];
+  for (int i = 0; i < 2; i++)
+    CHECK(pthread_create(&all[i], NULL, until_ended_trims, NULL) == 0);
+  for (int i = 0; i < 100; i++) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(60);
+      threads(20, short_thread);
+      malloc_trim(0);
+      threads(20, short_thread);
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  ended = 1;
+  for (int i = 0; i < 2; i++)
+    pthread_join(all[i], NULL);
+}
+
 static void trim(void) {
   enum { COUNT = 200000 };
   void **all = malloc(COUNT * sizeof *all);
@@ -298,6 +329,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "threads")) threads(40, exchange);
   else if (!strcmp(part, "many_threads")) many_threads();
   else if (!strcmp(part, "forks")) forks();
+  else if (!strcmp(part, "forks_and_trims")) forks_and_trims();
   else if (!strcmp(part, "trim")) trim();
   else if (!strcmp(part, "limits_itself")) limits_itself();
   else if (!strcmp(part, "others_mappings")) others_mappings();

@@ -88,6 +88,11 @@ fn a_child_of_a_program_with_threads_has_a_heap_that_works() {
 }
 
 #[test]
+fn a_child_of_a_program_that_trims_can_trim_and_have_threads() {
+    holds("forks_and_trims");
+}
+
+#[test]
 fn malloc_trim_gives_memory_back_to_the_system() {
     holds("trim");
 }

@@ -40,6 +40,7 @@ impl Base {
 
     /// Waits for frames that others give back, for a short time.
     pub fn wait_for_frames(&self) {
+        // Whoever frees a block meanwhile may miss this: the wait is short for that reason, and no order is needed.
         self.waiters.fetch_add(1, Relaxed);
         let mut lock = self.freed.0.lock();
         self.freed.1.wait_for(&mut lock, LOOK);

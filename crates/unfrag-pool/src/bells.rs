@@ -42,7 +42,8 @@ impl Bell {
 pub(crate) struct Bells {
     pub kswapd: Bell,
     pub kcompactd: Bell,
-    /// Blocks of 2 MiB that somebody did not get.
+    /// Blocks of 2 MiB that somebody did not get. The lock of the bell orders it: it is written before the bell is rung, and
+    /// read after it was heard.
     wanted: AtomicU32,
 }
 

@@ -1,10 +1,11 @@
 //! The book of the blocks that callers have by address, in debug builds.
 //!
 //! Invariant: the entry of the first frame of such a block is its order plus one; all others are 0.
+//!
+//! Whoever frees a block has its address from whoever took it, which orders the two; an entry orders nothing else.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use unfrag::Order;
 use unfrag::maps::LARGEST_ORDER;
 
@@ -25,7 +26,7 @@ impl Book {
 
     pub fn take(&self, frame: u32, order: Order) {
         if let Some(entry) = self.0.get(frame as usize) {
-            entry.store(order.0 + 1, Release);
+            entry.store(order.0 + 1, Relaxed);
         }
     }
 
@@ -34,8 +35,8 @@ impl Book {
         let orders = 1..=LARGEST_ORDER.0;
         let mut heads = orders.map(|o| (frame & !((1 << o) - 1), o));
         heads
-            .find(|&(head, o)| self.0[head as usize].load(Acquire) > o)
-            .map(|(head, _)| (head, self.0[head as usize].load(Acquire) - 1))
+            .find(|&(head, o)| self.0[head as usize].load(Relaxed) > o)
+            .map(|(head, _)| (head, self.0[head as usize].load(Relaxed) - 1))
     }
 
     /// The block goes back.
@@ -47,7 +48,7 @@ impl Book {
         let Some(entry) = self.0.get(frame as usize) else {
             return;
         };
-        match entry.swap(0, AcqRel) {
+        match entry.swap(0, Relaxed) {
             0 => match self.block_around(frame) {
                 Some((head, order)) => panic!(
                     "misuse of free_raw: frame {frame:#x} is inside of the block of order {order} at frame {head:#x}"

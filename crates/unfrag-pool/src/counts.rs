@@ -1,4 +1,7 @@
 //! What a thread took and gave, in frames.
+//!
+//! Only the thread writes its counts, so a load and a store make an addition. Others read them for sums that are as of some
+//! moment; a thread that has ended has been seen by the lock of the list, or by whoever joined it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use unfrag::Order;

@@ -1,4 +1,6 @@
 //! Counters of events, with the names that Linux gives them.
+//!
+//! They are numbers to look at: nobody concludes from one what another thread has done, so none orders anything.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

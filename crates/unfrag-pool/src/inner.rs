@@ -20,6 +20,8 @@ pub(crate) struct Inner {
     pub settings: Settings,
     pub events: Events,
     pub bells: Bells,
+    /// The pool ends. The locks of the bells order it: it is set before they are rung, and read after they were heard; where
+    /// it is read elsewhere, it only ends work sooner.
     pub stops: AtomicBool,
 }
 

@@ -115,13 +115,11 @@ pub(crate) struct Memory {
     pub nodes: Box<[Node]>,
     /// The node of each gigabyte.
     of_gigabyte: Box<[u8]>,
-    /// The pool is no more.
+    /// The pool is no more: a hint, for threads that keep something of it.
     pub closed: AtomicBool,
-    /// Blocks that were refused when they were given back.
+    /// Blocks that were refused when they were given back: a count to look at, which orders nothing.
     pub refused: AtomicU64,
     threads: Mutex<Threads>,
-    /// Free frames that are set aside for a moment.
-    aside: AtomicU64,
 }
 
 /// Counts of the threads that are, and sums of those that were.
@@ -146,13 +144,13 @@ impl Memory {
             of_gigabyte.extend((0..limit.div_ceil(GIGABYTE)).map(|_| i as u8));
         }
         Ok(Memory {
+            // An addition gives each a number of its own, in whatever order.
             id: NEXT.fetch_add(1, Relaxed),
             nodes: all.into(),
             of_gigabyte: of_gigabyte.into(),
             closed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             threads: Mutex::default(),
-            aside: AtomicU64::new(0),
         })
     }
 
@@ -201,23 +199,6 @@ impl Memory {
         if given.is_err() {
             self.count_refused();
         }
-    }
-
-    /// Takes a whole block for a moment, in which it counts as free.
-    pub fn set_aside(&self) -> Option<u32> {
-        let frame = self.take(Order::HUGE, MigrateType::Movable, 0).ok()?;
-        self.aside.fetch_add(Order::HUGE.frames().into(), Relaxed);
-        Some(frame)
-    }
-
-    /// Ends that.
-    ///
-    /// # Safety
-    /// The block is from [`set_aside`](Self::set_aside), and nobody uses it any more.
-    pub unsafe fn end_aside(&self, frame: u32) {
-        // SAFETY: as the caller says.
-        unsafe { self.give(frame, Order::HUGE, MigrateType::Movable) };
-        self.aside.fetch_sub(Order::HUGE.frames().into(), Relaxed);
     }
 
     /// The largest order of which there can ever be a block.

@@ -204,17 +204,17 @@ impl Pool {
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
         self.flush();
         let memory = &self.inner.base.memory;
-        let whole = std::iter::from_fn(|| memory.set_aside());
+        let whole = std::iter::from_fn(|| memory.take(Order::HUGE, MovableType, 0).ok());
         let taken: Vec<u32> = whole.take(blocks as usize).collect();
         let mut result = Ok(taken.len() as u32);
         for frame in taken {
             if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            // SAFETY: it is one of those that were set aside above.
+            // SAFETY: it is one of those that were taken above.
             #[allow(unsafe_code)]
             unsafe {
-                memory.end_aside(frame);
+                memory.give(frame, Order::HUGE, MovableType);
             }
         }
         result

@@ -1,9 +1,13 @@
 //! Who owns a frame: a word for each frame of the pool, which is zero for those that nobody can move.
 //!
 //! Invariant: the first frame of a block that an owner has names the owner, its tag, and the order; no other word does.
+//!
+//! A word says all by itself, and is only a hint: whether the block is there is known by the word of its handle, or by the
+//! value that its owner has. So no order between a word and other memory is needed. That a new block's word is not seen
+//! after the block has gone follows from how frames change hands: through a lock of their shard, or on one thread.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use unfrag::Order;
 
 /// The owner of a block.
@@ -43,18 +47,18 @@ impl Records {
     }
 
     pub fn of(&self, frame: u32) -> Option<Record> {
-        Record::of(self.0.get(frame as usize)?.load(Acquire))
+        Record::of(self.0.get(frame as usize)?.load(Relaxed))
     }
 
     pub fn set(&self, frame: u32, record: Record) {
         if let Some(word) = self.0.get(frame as usize) {
-            word.store(record.word(), Release);
+            word.store(record.word(), Relaxed);
         }
     }
 
     /// Nobody owns the block any more. Returns who did.
     pub fn clear(&self, frame: u32) -> Option<Record> {
-        Record::of(self.0.get(frame as usize)?.swap(0, AcqRel))
+        Record::of(self.0.get(frame as usize)?.swap(0, Relaxed))
     }
 }
 

@@ -21,6 +21,7 @@ impl Place {
 
     /// Another block has the word from now on. Nobody holds it.
     pub fn reset(&self, frame: u32) {
+        // Pairs with `hold` and `begin_move`: whoever finds the block here sees that its frames are no longer another one's.
         self.0
             .store(u64::from(frame) << FRAME_SHIFT, Ordering::Release);
     }
@@ -28,10 +29,12 @@ impl Place {
     /// Holds the block where it is, and says where; `None` while it is being moved.
     #[inline]
     pub fn hold(&self) -> Option<u32> {
+        // Pairs with `end_move`: what was copied to the new place is seen there.
         let was = self.0.fetch_add(1, Ordering::Acquire);
         if was & MOVING == 0 {
             return Some((was >> FRAME_SHIFT) as u32);
         }
+        // Nothing was read or written under this hold.
         self.0.fetch_sub(1, Ordering::Relaxed);
         None
     }
@@ -39,6 +42,7 @@ impl Place {
     /// Lets go of it.
     #[inline]
     pub fn release(&self) {
+        // Pairs with `begin_move`: what was written under the hold is copied, and what was read is not overwritten before.
         self.0.fetch_sub(1, Ordering::Release);
     }
 
@@ -51,6 +55,7 @@ impl Place {
     /// Begins to move the block from a frame; false, if it is elsewhere, held, or being moved.
     pub fn begin_move(&self, from: u32) -> bool {
         let here = u64::from(from) << FRAME_SHIFT;
+        // Pairs with `release` of the last hold. If it fails, nothing is touched.
         let began =
             self.0
                 .compare_exchange(here, here | MOVING, Ordering::Acquire, Ordering::Relaxed);
@@ -60,6 +65,7 @@ impl Place {
     /// Ends the move: the block is at `to`. Those who tried to hold it meanwhile are not disturbed.
     pub fn end_move(&self, from: u32, to: u32) {
         let by = u64::from(to.wrapping_sub(from)) << FRAME_SHIFT;
+        // Pairs with `hold`.
         self.0.fetch_add(by.wrapping_sub(MOVING), Ordering::Release);
     }
 }

@@ -28,7 +28,7 @@ impl Head {
 /// All mappings.
 #[derive(Debug, Default)]
 pub(super) struct Big {
-    /// Bytes of them.
+    /// Bytes of them: a number to look at, which orders nothing.
     mapped: AtomicU64,
 }
 

@@ -14,7 +14,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{addr_of, from_ref, null_mut};
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag_slab::{Cpu, Slabs};
 
@@ -70,7 +70,8 @@ pub(super) struct Cpus {
     key: Option<libc::pthread_key_t>,
 }
 
-/// The tokens of the heap, for threads that end.
+/// The tokens of the heap, for threads that end. A thread reads what it has written itself, and found them through the heap's
+/// state; so the word orders nothing.
 static ALL: AtomicPtr<Cpus> = AtomicPtr::new(null_mut());
 
 /// The locks of the tokens, held.
@@ -143,7 +144,7 @@ impl Cpus {
     fn own_token(&'static self) -> Option<&'static Slot> {
         // What allocates meanwhile shares a token.
         tls::set(SHARES);
-        ALL.store(from_ref(self).cast_mut(), Release);
+        ALL.store(from_ref(self).cast_mut(), Relaxed);
         let key = self.key?;
         let number = lock(&self.free).take()?;
         let slot = &self.slots[number];
@@ -202,7 +203,7 @@ unsafe extern "C" fn end_of_thread(slot: *mut c_void) {
     // What it frees from now on goes through a shared token.
     tls::set(SHARES);
     // SAFETY: set by `own_token`; the tokens live as long as the process.
-    if let Some(all) = unsafe { ALL.load(Acquire).as_ref() } {
+    if let Some(all) = unsafe { ALL.load(Relaxed).as_ref() } {
         // SAFETY: as above.
         all.give_back(unsafe { &*slot.cast::<Slot>() });
     }

@@ -135,6 +135,8 @@ impl HeapPages {
         }
     }
 
+    /// The entry of a frame. Whoever asks about an address has it from whoever allocated it, which orders the two; of several
+    /// who free one run, the swap lets one through, and the lock of the stock orders what comes next.
     fn run(&self, frame: u32) -> &AtomicU32 {
         assert!(frame < self.window.frames());
         // SAFETY: the table has an entry for each frame.

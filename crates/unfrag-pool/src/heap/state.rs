@@ -30,6 +30,7 @@ impl State {
     /// The state; `None` if the system has no memory for it.
     #[inline(always)]
     pub fn get() -> Option<&'static State> {
+        // Pairs with the store in `make`: who finds the state finds it complete.
         // SAFETY: it is null, or what `make` leaked.
         match unsafe { STATE.load(Ordering::Acquire).as_ref() } {
             Some(state) => Some(state),
@@ -40,15 +41,17 @@ impl State {
     #[cold]
     #[inline(never)]
     fn make() -> Option<&'static State> {
+        // The state itself is found through `STATE`, so this word orders nothing: one of all threads begins.
         let begun =
-            PROGRESS.compare_exchange(NOT_BEGUN, BEGUN, Ordering::Acquire, Ordering::Relaxed);
+            PROGRESS.compare_exchange(NOT_BEGUN, BEGUN, Ordering::Relaxed, Ordering::Relaxed);
         if begun.is_ok() {
             match State::new().and_then(leak) {
                 Some(state) => {
+                    // Pairs with the loads here and in `get`.
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
                     fork::watch(&state.cpus, state.slabs, state.pages);
                 }
-                None => PROGRESS.store(FAILED, Ordering::Release),
+                None => PROGRESS.store(FAILED, Ordering::Relaxed),
             }
         }
         loop {
@@ -56,7 +59,7 @@ impl State {
             if let Some(state) = unsafe { STATE.load(Ordering::Acquire).as_ref() } {
                 return Some(state);
             }
-            if PROGRESS.load(Ordering::Acquire) == FAILED {
+            if PROGRESS.load(Ordering::Relaxed) == FAILED {
                 return None;
             }
             std::thread::yield_now();
