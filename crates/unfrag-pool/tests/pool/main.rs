@@ -1,12 +1,15 @@
 //! A pool as its users see it.
 //!
 //! - `frames`: taking and giving. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners.
-//! - `soak`: all of it at once.
+//! - `soak`: all of it at once. `variance`: what the types with a lifetime may stand for, and where they may go.
 
 mod frames;
 mod moving;
 mod owners;
 mod soak;
+#[path = "../../../../checks/types.rs"]
+mod types;
+mod variance;
 
 use std::env;
 use unfrag_pool::Pool;
