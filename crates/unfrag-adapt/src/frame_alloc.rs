@@ -19,6 +19,7 @@ pub struct Pool<R> {
     base: PageSize,
     mt: MigrateType,
     state: Mutex<R, State>,
+    /// Counted and read relaxed: nothing else is read because of it.
     refused: AtomicU64,
 }
 

@@ -43,6 +43,7 @@ const FRAME: usize = 4096;
 pub struct GlobalFrames<R, const N: usize = 64> {
     frames: Mutex<R, Gigabytes<N>>,
     reach: fn(usize) -> *mut u8,
+    /// Counted and read relaxed: nothing else is read because of it.
     refused: AtomicU64,
 }
 

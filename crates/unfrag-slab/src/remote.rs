@@ -26,6 +26,7 @@ impl RemoteQueue {
     /// nothing changed, if the queue cannot count so many.
     #[inline]
     pub fn splice(&self, first: Place, n: u32, mut link: impl FnMut(Place)) -> Option<u32> {
+        // Relaxed: the head is only linked to; whoever takes all follows the links.
         let mut old = self.0.load(Ordering::Relaxed);
         loop {
             let count = (old >> COUNT) + u64::from(n);
@@ -34,6 +35,7 @@ impl RemoteQueue {
             }
             link(old & HEAD);
             let new = first | count << COUNT;
+            // Release: pairs with the acquire in `take`, also for lists that were spliced before (a chain of releases).
             match self
                 .0
                 .compare_exchange_weak(old, new, Ordering::Release, Ordering::Relaxed)
@@ -47,9 +49,11 @@ impl RemoteQueue {
     /// Takes everything: the first object and how many there are.
     #[inline]
     pub fn take(&self) -> Option<(Place, u32)> {
+        // Relaxed: an early look, that misses what comes right now.
         if self.0.load(Ordering::Relaxed) == 0 {
             return None;
         }
+        // Pairs with the release in `splice`.
         let all = self.0.swap(0, Ordering::Acquire);
         (all != 0).then_some((all & HEAD, (all >> COUNT) as u32))
     }
@@ -57,6 +61,7 @@ impl RemoteQueue {
     /// Objects that wait.
     #[inline]
     pub fn len(&self) -> u32 {
+        // Relaxed: a count that may have grown already.
         (self.0.load(Ordering::Relaxed) >> COUNT) as u32
     }
 }

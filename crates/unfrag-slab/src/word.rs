@@ -72,15 +72,19 @@ impl AtomicWord {
     }
     #[inline]
     pub fn load(&self) -> Word {
+        // Acquire: pairs with the release in `store` and in `replace`, so that the links of the chain are there.
         Word(self.0.load(Ordering::Acquire))
     }
     /// Stores a word that only the caller may change.
     #[inline]
     pub fn store(&self, word: Word) {
+        // Pairs with the acquire in `load` and in `replace`.
         self.0.store(word.0, Ordering::Release);
     }
     #[inline]
     pub fn replace(&self, old: Word, new: Word) -> bool {
+        // Release: who takes the chain with an acquire, here or in `load`, sees the links written before. Acquire: who takes
+        // it here sees those of the others. After a failure the word is loaded anew.
         self.0
             .compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()

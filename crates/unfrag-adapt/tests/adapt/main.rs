@@ -7,4 +7,7 @@ mod heap;
 mod misuse;
 mod report;
 mod room;
+#[path = "../../../../checks/types.rs"]
+mod types;
+mod variance;
 mod x86_64;

@@ -264,8 +264,7 @@ fn a_heap_refuses_what_it_did_not_hand_out() {
 
 #[test]
 fn frames_of_any_kernel_are_refused_as_a_whole() {
-    static FRAMES: GlobalFrames<Lock> =
-        GlobalFrames::new(|at| core::ptr::with_exposed_provenance_mut(at));
+    static FRAMES: GlobalFrames<Lock> = GlobalFrames::new(core::ptr::with_exposed_provenance_mut);
     let room = Room::new(8 << 20, 2 << 20);
     // SAFETY: The room is this test's, and lives longer than the last use.
     unsafe { FRAMES.add_free_memory(room.start(), room.bytes()) }.expect("new memory");

@@ -3,7 +3,7 @@
 //! - `frames`: taking and giving. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners. `calls`: what
 //!   owners do while they are called. `pools`: what is of one pool, given to another.
 //! - `slots`: threads that keep nothing for themselves.
-//! - `soak`: all of it at once.
+//! - `soak`: all of it at once. `variance`: what the types with a lifetime may stand for, and where they may go.
 
 mod calls;
 mod frames;
@@ -12,6 +12,9 @@ mod owners;
 mod pools;
 mod slots;
 mod soak;
+#[path = "../../../../checks/types.rs"]
+mod types;
+mod variance;
 
 use std::env;
 use unfrag_pool::Pool;

@@ -311,6 +311,7 @@ fn remedies_of_source_s2_change_the_first_attempt_alone() {
 
 /// `spec: 6.5 (a)`
 #[test]
+#[cfg_attr(miri, ignore = "it fills megabytes")]
 fn no_high_order_attempt_below_an_eighth_free() {
     // 4096 pages; 3600 are taken, and less than 512 are free.
     let all = requests(slub(FirstAttempt::IfPlentyFree), Gfp::KERNEL, 3600);
@@ -321,6 +322,7 @@ fn no_high_order_attempt_below_an_eighth_free() {
 
 /// `spec: 6.2`
 #[test]
+#[cfg_attr(miri, ignore = "it fills megabytes")]
 fn a_failed_order_falls_back_to_the_least() {
     let memory = Memory::new(1, 4096);
     memory.with(&config(1, 1, slub(FirstAttempt::NoWake)), |s| {
@@ -430,6 +432,7 @@ fn slqb_queues_remote_frees_in_batches() {
 
 /// `spec: 6.3`
 #[test]
+#[cfg_attr(miri, ignore = "it fills megabytes")]
 fn slqb_frees_into_slabs_when_the_queue_is_long() {
     with(Design::Slqb, 1, |_, s| {
         let (a, b) = (s.cpu(0).unwrap(), s.cpu(1).unwrap());

@@ -12,6 +12,7 @@ fn two_cpus() -> SlabConfig {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it fills megabytes")]
 fn kmalloc_serves_every_size_and_takes_it_back_by_address_alone() {
     for design in Design::ALL {
         let memory = Memory::new(1, 8192);
@@ -141,6 +142,7 @@ const S2: [(&str, usize, usize); 6] = [
 
 /// `spec: 6.4`
 #[test]
+#[cfg_attr(miri, ignore = "it fills megabytes")]
 fn waste_over_the_mix_of_s2_is_what_the_formulas_say() {
     let rules = Rules::S2.merge(false);
     for design in Design::ALL {

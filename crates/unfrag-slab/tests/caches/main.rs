@@ -10,4 +10,6 @@ mod model;
 mod pages;
 mod support;
 mod threads;
+#[path = "../../../../checks/types.rs"]
+mod types;
 mod variance;

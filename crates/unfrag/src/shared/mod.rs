@@ -16,6 +16,15 @@
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
 //! no two locks are held at once.
+//!
+//! The words of a memory are behind locks, so one that has them for long does not serve as one that has them for a shorter
+//! time:
+//! ```compile_fail
+//! # use unfrag::shared::Shared;
+//! fn shorter<'short, 'long: 'short, R>(shared: Shared<'long, R>) -> Shared<'short, R> {
+//!     shared
+//! }
+//! ```
 
 mod arrays;
 mod config;

@@ -6,6 +6,7 @@
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
 //! - `maps`: unfrag's own engine. `shared`: many CPUs on it. `evacuate`: making whole free blocks there.
+//! - `variance`: what the types with a parameter may stand for, and where they may go.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
@@ -28,6 +29,9 @@ mod reserves;
 mod rules;
 mod shared;
 mod support;
+#[path = "../../../../checks/types.rs"]
+mod types;
 mod v19;
+mod variance;
 mod watermarks;
 mod zones;
