@@ -40,7 +40,9 @@ fn main() -> ExitCode {
         ["citations"] => citations(),
         ["writes"] => writes(),
         ["imports", file] => imports_of(Path::new(file)),
-        _ => Err("arguments: none, circles [FOLDER…], citations, writes, or imports FILE".to_owned()),
+        _ => {
+            Err("arguments: none, circles [FOLDER…], citations, writes, or imports FILE".to_owned())
+        }
     };
     match answer {
         Ok(answer) => {
@@ -165,7 +167,10 @@ fn writes() -> Result<Answer, String> {
     let good = found.wrong.is_empty() && found.unused.is_empty();
     if good {
         let n = found.allowed;
-        line!(text, "structure: {n} calls that write a file, each where it may");
+        line!(
+            text,
+            "structure: {n} calls that write a file, each where it may"
+        );
     }
     Ok(Answer { text, good })
 }

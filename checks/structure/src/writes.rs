@@ -15,16 +15,46 @@ use crate::package::{files_below, packages};
 
 /// Files that may, and why.
 const ALLOWED: &[(&str, &str)] = &[
-    ("unfrag-linux/src/unfinished.rs", "the file of an output until it is complete"),
-    ("unfrag-linux/src/output.rs", "devices and pipes, which are written to as they stand"),
-    ("unfrag-linux/src/kernel_log/host.rs", "reads the kernel's log"),
-    ("unfrag-linux/src/record/session.rs", "the directory of segments"),
-    ("unfrag-linux/src/record/spool.rs", "a directory of the recorder's own"),
-    ("unfrag-linux/src/record/spool_name.rs", "makes that directory"),
-    ("unfrag-linux/src/record/spooler.rs", "reads the ring buffers"),
-    ("unfrag-linux/src/record/tracefs.rs", "settings of the tracer"),
-    ("unfrag-lab/src/export/exporter.rs", "the directories of a tree"),
-    ("unfrag-pool/src/procfs.rs", "a library that knows no other one, into its embedder's directory"),
+    (
+        "unfrag-linux/src/unfinished.rs",
+        "the file of an output until it is complete",
+    ),
+    (
+        "unfrag-linux/src/output.rs",
+        "devices and pipes, which are written to as they stand",
+    ),
+    (
+        "unfrag-linux/src/kernel_log/host.rs",
+        "reads the kernel's log",
+    ),
+    (
+        "unfrag-linux/src/record/session.rs",
+        "the directory of segments",
+    ),
+    (
+        "unfrag-linux/src/record/spool.rs",
+        "a directory of the recorder's own",
+    ),
+    (
+        "unfrag-linux/src/record/spool_name.rs",
+        "makes that directory",
+    ),
+    (
+        "unfrag-linux/src/record/spooler.rs",
+        "reads the ring buffers",
+    ),
+    (
+        "unfrag-linux/src/record/tracefs.rs",
+        "settings of the tracer",
+    ),
+    (
+        "unfrag-lab/src/export/exporter.rs",
+        "the directories of a tree",
+    ),
+    (
+        "unfrag-pool/src/procfs.rs",
+        "a library that knows no other one, into its embedder's directory",
+    ),
 ];
 
 /// Type or module, and function.
@@ -32,13 +62,29 @@ const CALLS: &[(&str, &[&str])] = &[
     (
         "fs",
         &[
-            "write", "rename", "copy", "hard_link", "symlink", "create_dir", "create_dir_all",
+            "write",
+            "rename",
+            "copy",
+            "hard_link",
+            "symlink",
+            "create_dir",
+            "create_dir_all",
         ],
     ),
     ("File", &["create", "create_new", "options"]),
     ("OpenOptions", &["new", "default"]),
     ("DirBuilder", &["new", "default"]),
-    ("tempfile", &["NamedTempFile", "Builder", "tempfile", "tempfile_in", "tempdir", "tempdir_in"]),
+    (
+        "tempfile",
+        &[
+            "NamedTempFile",
+            "Builder",
+            "tempfile",
+            "tempfile_in",
+            "tempdir",
+            "tempdir_in",
+        ],
+    ),
     ("NamedTempFile", &["new", "new_in"]),
 ];
 
@@ -67,7 +113,8 @@ impl Writes {
             if !sources.is_dir() {
                 continue;
             }
-            let wanted = |path: &Path| path.extension().is_some_and(|e| e == "rs") && !is_test(path);
+            let wanted =
+                |path: &Path| path.extension().is_some_and(|e| e == "rs") && !is_test(path);
             for path in files_below(&sources, &wanted).map_err(named)? {
                 let file = path.strip_prefix(repository).unwrap_or(&path).to_owned();
                 let text = fs::read_to_string(&path).map_err(named)?;
@@ -78,7 +125,9 @@ impl Writes {
                         all.allowed += calls.len();
                     }
                     None => {
-                        let found = calls.into_iter().map(|(line, call)| (file.clone(), line, call));
+                        let found = calls
+                            .into_iter()
+                            .map(|(line, call)| (file.clone(), line, call));
                         all.wrong.extend(found);
                     }
                 }
@@ -121,7 +170,10 @@ impl Finder {
         match tree {
             UseTree::Path(path) => self.look_at_import(&path.tree, &path.ident.to_string()),
             UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.look_at_import(tree, of));
+                group
+                    .items
+                    .iter()
+                    .for_each(|tree| self.look_at_import(tree, of));
             }
             UseTree::Name(name) => {
                 // A type is used by a path, which is looked at by itself.
@@ -175,7 +227,11 @@ impl<'ast> Visit<'ast> for Finder {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<_> = path.segments.iter().map(|s| &s.ident).collect();
         for pair in names.windows(2) {
-            self.look(&pair[0].to_string(), &pair[1].to_string(), pair[1].span().start().line);
+            self.look(
+                &pair[0].to_string(),
+                &pair[1].to_string(),
+                pair[1].span().start().line,
+            );
         }
         visit::visit_path(self, path);
     }

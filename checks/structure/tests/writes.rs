@@ -4,7 +4,9 @@ use structure::writes::calls;
 
 fn found(source: &str) -> Vec<String> {
     let all = calls(source).unwrap();
-    all.into_iter().map(|(line, call)| format!("{line} {call}")).collect()
+    all.into_iter()
+        .map(|(line, call)| format!("{line} {call}"))
+        .collect()
 }
 
 #[test]
@@ -15,8 +17,14 @@ fn every_way_to_make_a_file_is_found() {
         ("std::fs::File::create(p)", "File::create"),
         ("File::create_new(p)", "File::create_new"),
         ("File::options().write(true)", "File::options"),
-        ("OpenOptions::new().append(true).open(p)", "OpenOptions::new"),
-        ("all.iter().for_each(fs::create_dir_all)", "fs::create_dir_all"),
+        (
+            "OpenOptions::new().append(true).open(p)",
+            "OpenOptions::new",
+        ),
+        (
+            "all.iter().for_each(fs::create_dir_all)",
+            "fs::create_dir_all",
+        ),
         ("DirBuilder::new()", "DirBuilder::new"),
         ("std::os::unix::fs::symlink(a, b)", "fs::symlink"),
         ("tempfile::NamedTempFile::new()", "tempfile::NamedTempFile"),
@@ -26,7 +34,10 @@ fn every_way_to_make_a_file_is_found() {
         let method = format!("impl T {{\n    fn f() {{ {line}; }} }}\n");
         assert!(found(&method).contains(&format!("2 {call}")), "{line}");
     }
-    assert_eq!(found("use std::fs::{self, write};\nuse std::fs::copy as c;"), ["1 fs::write", "2 fs::copy"]);
+    assert_eq!(
+        found("use std::fs::{self, write};\nuse std::fs::copy as c;"),
+        ["1 fs::write", "2 fs::copy"]
+    );
 }
 
 #[test]
