@@ -1,11 +1,13 @@
 """Sweeps: every row once, whoever computes it and whoever dies."""
 
+import hashlib
 import os
 import pickle
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -189,6 +191,36 @@ def test_an_input_travels_once(tmp_path, monkeypatch):
     with ThreadPoolExecutor(1) as pool:
         assert unfrag.sweep(broken_at_five, [], fixed=again, out=tmp_path / "other", executor=pool).files() == []
         assert len(unfrag.sweep(unfrag.replay, grid, fixed=again, out=tmp_path / "out", executor=pool).files()) == len(swept.files())
+
+
+def test_an_input_is_stored_where_nobody_else_laid_something(tmp_path, monkeypatch):
+    from unfrag import inputs
+
+    digest = hashlib.sha256(b"content").hexdigest()
+    victim = tmp_path / "victim"
+    victim.write_text("victim")
+    monkeypatch.setenv("UNFRAG_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "cache" / digest / "x"
+    place.parent.mkdir(parents=True)
+    for planted in (place, place.with_name(f".x.{os.getpid()}"), place.with_name("x.tmp")):
+        planted.symlink_to(victim)
+    inputs.store(digest, "x", b"content")
+    assert place.read_bytes() == b"content" and not place.is_symlink()
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert victim.read_text() == "victim"
+    with pytest.raises(IsADirectoryError):
+        inputs.write(tmp_path / "cache", b"content")
+    assert not list(tmp_path.glob(".unfrag-*"))
+    # A folder among the temporary files that is a link, or another user's.
+    monkeypatch.delenv("UNFRAG_CACHE")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = tmp_path / f"unfrag-{os.getuid()}"
+    folder.symlink_to(tmp_path / "cache")
+    with pytest.raises(PermissionError, match="UNFRAG_CACHE"):
+        inputs.store(digest, "x", b"content")
+    folder.unlink()
+    inputs.store(digest, "x", b"content")
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 class Killer:

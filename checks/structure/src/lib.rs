@@ -1,4 +1,5 @@
-//! The structure of the project: which file imports from which, and whether a citation leads somewhere.
+//! The structure of the project: which file imports from which, whether a citation leads somewhere, and who writes
+//! files by itself.
 //!
 //! A file *imports* from another one if it names, in a `use` or in a path, an item that the other defines. Re-exports
 //! are followed to the definition. Declaring a module is no import, and importing a module is none before something is
@@ -20,3 +21,4 @@ mod scope;
 mod text;
 mod tokens;
 mod walk;
+pub mod writes;

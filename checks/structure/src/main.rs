@@ -1,8 +1,9 @@
 //! The command. It is run in the repository's folder:
 //!
-//! - without arguments, it checks imports and citations;
+//! - without arguments, it checks imports, citations and writes;
 //! - `circles [FOLDER…]` checks the imports of the crates in these folders, or of all;
 //! - `citations` checks the citations;
+//! - `writes` checks who writes files by itself;
 //! - `imports FILE` prints what a file imports and who imports from it.
 //!
 //! It ends with status 1 if something is wrong, and 2 if it cannot look.
@@ -16,6 +17,7 @@ use structure::circles::circles;
 use structure::citations::Citations;
 use structure::graph::{Graph, Names};
 use structure::rules::Rules;
+use structure::writes::Writes;
 
 /// What the command says, and whether all is well.
 struct Answer {
@@ -28,16 +30,19 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match arguments.as_slice() {
         [] => imports(&[]).and_then(|imports| {
-            let citations = citations()?;
+            let (citations, writes) = (citations()?, writes()?);
             Ok(Answer {
-                text: imports.text + &citations.text,
-                good: imports.good && citations.good,
+                text: imports.text + &citations.text + &writes.text,
+                good: imports.good && citations.good && writes.good,
             })
         }),
         ["circles", folders @ ..] => imports(folders),
         ["citations"] => citations(),
+        ["writes"] => writes(),
         ["imports", file] => imports_of(Path::new(file)),
-        _ => Err("arguments: none, circles [FOLDER…], citations, or imports FILE".to_owned()),
+        _ => {
+            Err("arguments: none, circles [FOLDER…], citations, writes, or imports FILE".to_owned())
+        }
     };
     match answer {
         Ok(answer) => {
@@ -144,6 +149,30 @@ fn citations() -> Result<Answer, String> {
         text,
         good: citations.wrong.is_empty(),
     })
+}
+
+fn writes() -> Result<Answer, String> {
+    let mut text = String::new();
+    let found = Writes::read(Path::new("."))?;
+    for (file, line, call) in &found.wrong {
+        line!(
+            text,
+            "{}:{line}: {call} writes a file by itself: use unfrag_linux::output, or say in writes.rs why not",
+            file.display()
+        );
+    }
+    for file in &found.unused {
+        line!(text, "{file} is listed in writes.rs, and has no such call");
+    }
+    let good = found.wrong.is_empty() && found.unused.is_empty();
+    if good {
+        let n = found.allowed;
+        line!(
+            text,
+            "structure: {n} calls that write a file, each where it may"
+        );
+    }
+    Ok(Answer { text, good })
 }
 
 fn imports_of(file: &Path) -> Result<Answer, String> {

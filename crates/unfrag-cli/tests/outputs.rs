@@ -6,10 +6,12 @@ mod support;
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use support::{SAMPLE, can_trace, head, lay_out, sample, skipped, text, unfrag};
+use std::time::{Duration, Instant};
+use support::{SAMPLE, can_trace, head, kill, lay_out, sample, skipped, text, unfrag};
+use unfrag_linux::file;
 
 /// A command line, of which the last word names the output, and the bytes that its output begins with.
 struct Case {
@@ -263,4 +265,292 @@ fn a_tree_of_files_needs_a_directory() {
             &["--export-procfs", "must be a directory"],
         );
     }
+}
+
+/// Where the recordings of a case lie; nobody but their owner may read them.
+fn holds_a_recording(case: &Case) -> bool {
+    case.begin.starts_with(b"PK")
+}
+
+/// What lay beside an output before, and what an output must not change.
+fn lay_traps(dir: &Path, name: &str) -> Vec<String> {
+    fs::write(dir.join("victim"), "victim").unwrap();
+    fs::write(dir.join(format!("{name}.partial")), "keep").unwrap();
+    symlink("victim", dir.join(format!("{name}.tmp"))).unwrap();
+    symlink("victim", dir.join(format!(".{name}.tmp"))).unwrap();
+    symlink("victim", dir.join(format!("{name}.spool-1"))).unwrap();
+    names(dir)
+}
+
+#[test]
+fn an_output_changes_nothing_but_its_file_and_keeps_that_files_mode() {
+    let inputs = tempfile::tempdir().unwrap();
+    for case in cases(inputs.path()) {
+        let words = &case.words;
+        let dir = tempfile::tempdir().unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let mut wanted = lay_traps(dir.path(), "x");
+        wanted.push("x".into());
+        wanted.sort();
+        let file = dir.path().join("x");
+        let to = file.display().to_string();
+        let mode = || fs::symlink_metadata(&file).unwrap().mode() & 0o777;
+        case.succeeds(&to, temporary.path());
+        if holds_a_recording(&case) {
+            assert_eq!(mode(), 0o600, "{words:?}");
+        } else {
+            // The umask of whoever runs the tests.
+            fs::write(dir.path().join("plain"), "").unwrap();
+            let plain = fs::metadata(dir.path().join("plain")).unwrap().mode();
+            fs::remove_file(dir.path().join("plain")).unwrap();
+            assert_eq!(mode(), plain & 0o777, "{words:?}");
+        }
+        for kept in [0o600, 0o640] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(kept)).unwrap();
+            case.succeeds(&to, temporary.path());
+            assert_eq!(mode(), kept, "{words:?}");
+        }
+        assert_eq!(names(dir.path()), wanted, "{words:?}");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(
+            (&read("victim")[..], &read("x.partial")[..]),
+            ("victim", "keep"),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn a_link_that_another_user_laid_leads_no_output_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("x");
+    symlink("victim", &link).unwrap();
+    let is_laid = std::os::unix::fs::lchown(&link, Some(61_001), None).is_ok();
+    if !is_laid {
+        return skipped("only root can make links of other users");
+    }
+    fs::write(dir.path().join("victim"), "victim").unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let inputs = tempfile::tempdir().unwrap();
+    for case in cases(inputs.path()) {
+        let temporary = tempfile::tempdir().unwrap();
+        let out = case.run(&link.display().to_string(), temporary.path());
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{:?}: {said}", case.words);
+        assert!(
+            said.contains("link of another user (user 61001)"),
+            "{:?}: {said}",
+            case.words
+        );
+        assert_eq!(
+            fs::read_to_string(dir.path().join("victim")).unwrap(),
+            "victim"
+        );
+        assert_eq!(names(dir.path()), ["victim", "x"], "{:?}", case.words);
+    }
+}
+
+#[test]
+fn an_output_goes_where_its_directory_can_be_written() {
+    // As nobody, who cannot write there, with the file itself open to all.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x");
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    use std::os::unix::process::CommandExt as _;
+    let mut command = unfrag();
+    command
+        .args(["snapshot", "-o"])
+        .arg(&file)
+        .uid(65_534)
+        .gid(65_534);
+    let Ok(out) = command.output() else {
+        return skipped("only root can run the command as another user");
+    };
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    let place = dir.path().display().to_string();
+    assert!(
+        said.contains(&format!("Permission denied in the directory {place}")),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    assert_eq!(names(dir.path()), ["x"]);
+}
+
+#[test]
+fn of_several_writers_of_one_recording_one_wins_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("same.unfrag");
+    for _ in 0..3 {
+        let mut all: Vec<_> = (0..4)
+            .map(|_| {
+                let mut command = unfrag();
+                command.args(["snapshot", "-o"]).arg(&file);
+                command.stdout(Stdio::null()).spawn().unwrap()
+            })
+            .collect();
+        assert!(all.iter_mut().all(|c| c.wait().unwrap().success()));
+        file::read(&file).unwrap();
+        assert_eq!(names(dir.path()), ["same.unfrag"]);
+    }
+    if can_trace() {
+        let recorder = || {
+            let mut command = unfrag();
+            command
+                .args(["record", "-o"])
+                .arg(&file)
+                .args(["--", "sleep", "0.5"]);
+            command.stderr(Stdio::null()).spawn().unwrap()
+        };
+        let mut all = [recorder(), recorder()];
+        assert!(all.iter_mut().all(|c| c.wait().unwrap().success()));
+        assert!(!file::read(&file).unwrap().events.is_empty());
+        assert_eq!(names(dir.path()), ["same.unfrag"]);
+    }
+}
+
+/// `UNFRAG_TEST_KILLS=50` kills more often.
+#[test]
+fn a_killed_writer_leaves_the_old_file_or_the_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.unfrag");
+    let command = || {
+        let mut command = unfrag();
+        command
+            .args(["snapshot", "-o"])
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let begin = Instant::now();
+    assert!(command().status().unwrap().success());
+    let usual = begin.elapsed();
+    let kills: u32 = std::env::var("UNFRAG_TEST_KILLS").map_or(12, |n| n.parse().unwrap());
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut state = seed;
+    for n in 0..kills {
+        let signal = ["TERM", "INT", "KILL", "HUP"][n as usize % 4];
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        // Most of it is reading: later moments are more likely to hit the file.
+        let share = 400 + (state >> 33) % 650;
+        let before = fs::read(&file).unwrap();
+        let mut child = command().spawn().unwrap();
+        std::thread::sleep(usual * share as u32 / 1000);
+        // It is not waited for yet, so its number is its own.
+        kill(child.id(), signal);
+        child.wait().unwrap();
+        let after = fs::read(&file).unwrap();
+        assert!(
+            after == before || file::from_bytes(&after).is_ok(),
+            "{signal} at {share}"
+        );
+        let mut left = names(dir.path());
+        left.retain(|n| n != "x.unfrag");
+        if signal == "KILL" {
+            for name in left {
+                assert!(
+                    name.starts_with(".unfrag-") && name.ends_with(".tmp"),
+                    "{name}"
+                );
+                fs::remove_file(dir.path().join(name)).unwrap();
+            }
+        } else {
+            assert_eq!(left, [""; 0], "{signal} at {share}");
+        }
+    }
+    // Whatever lies there does not disturb the next one.
+    fs::write(dir.path().join(".unfrag-abcdef.tmp"), "left").unwrap();
+    assert!(command().status().unwrap().success());
+    file::read(&file).unwrap();
+}
+
+#[test]
+fn a_signal_while_an_output_is_written_removes_it() {
+    // The trace is a pipe, so the writing lasts as long as the test wants.
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = tempfile::tempdir().unwrap();
+    lay_out(&head(&sample(), 1), inputs.path());
+    let trace = fs::read(inputs.path().join("trace.dat")).unwrap();
+    for signal in ["TERM", "INT", "HUP", "QUIT"] {
+        let file = dir.path().join("x.unfrag");
+        fs::write(&file, "old").unwrap();
+        let mut command = unfrag();
+        command
+            .args(["import", "/dev/stdin", "--release", "6.1.0", "-o"])
+            .arg(&file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let feeder = std::thread::spawn({
+            let trace = trace.clone();
+            move || {
+                use std::io::Write as _;
+                let _ = input.write_all(&trace);
+                input
+            }
+        });
+        let begin = Instant::now();
+        let is_begun = || names(dir.path()).iter().any(|n| n.ends_with(".tmp"));
+        while !is_begun() && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if is_begun() {
+            kill(child.id(), signal);
+        } else {
+            let _ = child.kill();
+            panic!("import has not begun to write within 20 s");
+        }
+        let end = child.wait().unwrap();
+        drop(feeder.join().unwrap());
+        assert!(!end.success());
+        use std::os::unix::process::ExitStatusExt as _;
+        assert!(end.signal().is_some(), "{signal}: {end}");
+        assert_eq!(names(dir.path()), ["x.unfrag"], "{signal}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    }
+}
+
+#[test]
+fn a_tree_of_files_is_its_owners_and_follows_no_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = dir.path().join("tree");
+    let run = || {
+        let words = ["replay", SAMPLE, "--members", "1", "--export-procfs"];
+        unfrag().args(words).arg(&tree).output().unwrap()
+    };
+    let out = run();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&tree), 0o700);
+    let first = tree.join(&names(&tree)[0]);
+    assert_eq!(mode(&first), 0o700);
+    let files = names(&first);
+    assert!(
+        files.iter().all(|n| mode(&first.join(n)) == 0o600),
+        "{files:?}"
+    );
+    // A file that is a link is replaced; a directory that is one is refused.
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "victim").unwrap();
+    let one = first.join(&files[0]);
+    fs::remove_file(&one).unwrap();
+    symlink(&victim, &one).unwrap();
+    assert!(run().status.success());
+    assert!(fs::symlink_metadata(&one).unwrap().is_file());
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "victim");
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::remove_dir_all(&first).unwrap();
+    symlink(&elsewhere, &first).unwrap();
+    let out = run();
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert_eq!(names(&elsewhere), [""; 0]);
 }

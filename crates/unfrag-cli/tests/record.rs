@@ -128,6 +128,138 @@ fn names_are_kept_where_they_are_asked_for() {
     assert!(r.meta.facts["command"].starts_with("sh -c"));
 }
 
+/// `true` takes some forty pages; the recorder takes thousands, for the page flags and its spool.
+#[test]
+fn the_recorder_is_not_the_command() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (out, r) = record(&dir, &["--names", "--json", "--", "true"]);
+    // Threads of the kernel reclaim and compact, whomever they serve.
+    let threads = |comm: &str| {
+        let all = ["kswapd", "kcompactd", "khugepaged", "kdamond", "ksoftirqd/"];
+        comm == "<idle>" || comm == "swapper" || all.iter().any(|t| comm.starts_with(t))
+    };
+    let table = |name: &str| r.events.tables.iter().position(|t| t.name == name).unwrap();
+    let (allocs, frees) = (table("mm_page_alloc"), table("mm_page_free"));
+    let mut pages = std::collections::BTreeMap::<&str, u64>::new();
+    let mut row = 0;
+    for (&kind, &task) in r.events.kind.iter().zip(&r.events.task) {
+        let comm = &r.tasks[task as usize].comm[..];
+        if usize::from(kind) == allocs {
+            *pages.entry(comm).or_default() +=
+                1 << r.events.tables[allocs].column("order").unwrap()[row];
+            row += 1;
+        } else if usize::from(kind) == frees {
+            assert!(comm == "true" || threads(comm), "{comm} freed");
+        }
+    }
+    let of_true = pages.remove("true").unwrap();
+    assert!((20..200).contains(&of_true), "{of_true} pages");
+    assert!(pages.keys().all(|comm| threads(comm)), "{pages:?}");
+    let said: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
+    assert_eq!(
+        said["allocated_pages"],
+        of_true + pages.values().sum::<u64>()
+    );
+    let readers: [&[&str]; 4] = [
+        &["summary"],
+        &["top"],
+        &["blame"],
+        &["profile", "-o", "x.toml"],
+    ];
+    for words in readers {
+        let mut command = unfrag();
+        command
+            .current_dir(dir.path())
+            .arg(words[0])
+            .arg("x.unfrag")
+            .args(&words[1..]);
+        let out = command.output().unwrap();
+        let said = text(&out.stdout) + &text(&out.stderr);
+        assert!(!said.contains("panicked"), "{words:?}: {said}");
+        // In a table a task's name stands before its numbers.
+        for line in said.lines() {
+            let mut words = line.split_whitespace();
+            let name = words.next().unwrap_or_default();
+            let has_numbers = words
+                .next()
+                .is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()));
+            let is_own = ["spooler", "starter", "signals", "unfrag"].contains(&name);
+            assert!(!(is_own && has_numbers), "{words:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn what_a_recorder_and_its_guardian_left_is_made_a_file_where_its_name_says() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ready = dir.path().join("ready");
+    let script = format!(
+        "for i in $(seq 20); do /bin/true; done; echo > {}; sleep 3",
+        ready.display()
+    );
+    let mut child = start(&dir, &["--", "sh", "-c", &script]);
+    wait_for("command", || ready.exists());
+    let [spool] = &left_behind(dir.path())[..] else {
+        panic!("{:?}", left_behind(dir.path()));
+    };
+    let guardian = fs::read_dir("/proc").unwrap().flatten().find_map(|item| {
+        let pid: u32 = item.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(item.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        (line.contains("record-guardian") && line.contains(&spool[..])).then_some(pid)
+    });
+    kill(child.id(), "STOP");
+    kill(guardian.unwrap(), "KILL");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let spool = dir.path().join(spool);
+    // Paths of a planted job are not obeyed.
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "victim").unwrap();
+    let job = fs::read_to_string(spool.join("job.json")).unwrap();
+    fs::write(
+        spool.join("job.json"),
+        job.replacen('{', &format!("{{\"output\":{victim:?},"), 1),
+    )
+    .unwrap();
+    let recover = |words: &[&str]| {
+        let mut command = unfrag();
+        command
+            .current_dir(dir.path())
+            .args(["record", "--recover"])
+            .arg(&spool)
+            .args(words);
+        command.output().unwrap()
+    };
+    fs::write(dir.path().join("x.unfrag"), "newer").unwrap();
+    let out = recover(&[]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("is there already") && said.contains("-o FILE"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(dir.path().join("x.unfrag")).unwrap(),
+        "newer"
+    );
+    fs::remove_file(dir.path().join("x.unfrag")).unwrap();
+    let out = recover(&[]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(left_behind(dir.path()), ["x.unfrag"]);
+    // What the ring buffers held went with the instance.
+    let r = file::read(&dir.path().join("x.unfrag")).unwrap();
+    assert_eq!(r.meta.facts["ended_early"], "the recorder died");
+    assert_eq!(r.snapshots[0].name, "begin");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "victim");
+}
+
 #[test]
 fn a_signal_goes_to_the_command_and_the_recording_ends_well() {
     if !can_trace() {

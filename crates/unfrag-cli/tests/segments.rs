@@ -388,3 +388,109 @@ fn no_more_is_kept_than_was_asked_for() {
     assert_eq!(count("segments_removed"), count("segments") - 1);
     assert!(said["cost"]["cpu_seconds"].as_f64().unwrap() > 0.0);
 }
+
+/// Whatever lies in the directory, a recorder starts there, and loses none of it.
+#[test]
+fn damaged_and_planted_spools_end_no_recording() {
+    if !can_trace() {
+        return;
+    }
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("days");
+    let victim = scratch.path().join("victim");
+    fs::create_dir(&dir).unwrap();
+    fs::write(&victim, "victim").unwrap();
+    let spool = |n: u32, job: &str| {
+        let spool = dir.join(format!("20261128T06000{n}Z-00000{n}.unfrag.spool-1-{n}"));
+        fs::create_dir(&spool).unwrap();
+        fs::set_permissions(&spool, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(spool.join("job.json"), job).unwrap();
+        fs::write(spool.join("cpu0.raw"), [7; 10_000]).unwrap();
+        spool
+    };
+    spool(1, "{\"cpus\":");
+    let planted = format!(
+        "{{\"output\":{victim:?},\"instance\":{victim:?},\"names\":true,\"kernel_release\":\"6\",\"page_size\":4096,\
+         \"cpus\":1,\"facts\":[],\"header_page\":\"field: char data; offset:16; size:0;\",\"formats\":[]}}"
+    );
+    spool(2, &planted);
+    fs::remove_file(spool(3, "").join("job.json")).unwrap();
+    symlink(
+        scratch.path(),
+        dir.join("20261128T060004Z-000004.unfrag.spool-1-4"),
+    )
+    .unwrap();
+    fs::write(
+        dir.join("20261128T060005Z-000005.unfrag.spool-\x1b[2J"),
+        "mine",
+    )
+    .unwrap();
+    // The user's own recording, which is no segment of a recorder.
+    file::write(&head(&sample(), 1), &dir.join("1-mine.unfrag")).unwrap();
+    let record = |words: &[&str]| {
+        let mut command = recorder(&dir, "1K");
+        command.args(["--for", "3s"]).args(words).output().unwrap()
+    };
+    let out = record(&[]);
+    let said = text(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    for n in 1..=4 {
+        let name = format!("20261128T06000{n}Z-00000{n}.unfrag.set-aside-1-{n}");
+        assert!(said.contains(&name), "{name}: {said}");
+        assert!(fs::symlink_metadata(dir.join(&name)).is_ok(), "{name}");
+        if n < 4 {
+            assert_eq!(
+                fs::read(dir.join(&name).join("cpu0.raw")).unwrap(),
+                [7; 10_000]
+            );
+        }
+    }
+    assert!(!said.contains('\x1b'), "{said:?}");
+    assert!(
+        dir.join("20261128T060005Z-000005.unfrag.set-aside-\x1b[2J")
+            .exists()
+    );
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "victim");
+    assert!(
+        dir.join("1-mine.unfrag").exists(),
+        "what is not a segment was removed"
+    );
+    // At the next start nothing of it is said again.
+    let out = record(&["--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
+    assert_eq!(said["kept_spools"], serde_json::json!([]));
+    // Segments are for their owner.
+    for path in segments::list(&dir).unwrap() {
+        assert_eq!(
+            fs::metadata(&path).unwrap().mode() & 0o077,
+            0,
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn a_directory_behind_another_users_link_is_refused() {
+    if !can_trace() {
+        return;
+    }
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let scratch = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = scratch.path().join("days");
+    symlink(elsewhere.path(), &link).unwrap();
+    if std::os::unix::fs::lchown(&link, Some(61_001), None).is_err() {
+        return;
+    }
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let out = recorder(&link, "1M")
+        .args(["--for", "1s"])
+        .output()
+        .unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("link of another user"), "{said}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}

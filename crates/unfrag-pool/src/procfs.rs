@@ -5,10 +5,14 @@ use crate::memory::GIGABYTE;
 use crate::pool::Pool;
 use crate::stats::Stats;
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::maps::FreeBlocks;
+
+/// Tells the files of two writers of one process apart; nothing else is ordered by it.
+static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// Orders that the forms have.
 const ORDERS: usize = 11;
@@ -81,10 +85,18 @@ impl Pool {
     /// That of the file system.
     pub fn write_procfs(&self, directory: &Path) -> io::Result<()> {
         for (name, text) in self.procfs().into_iter().chain(self.views()) {
-            // A reader sees the old file or the new one.
-            let new = directory.join(format!(".{name}.new"));
-            fs::write(&new, text)?;
-            fs::rename(&new, directory.join(name))?;
+            // A reader sees the old file or the new one. A link that lies at the first name is not followed.
+            let number = WRITES.fetch_add(1, Ordering::Relaxed);
+            let new = directory.join(format!(".{name}.{}-{number}", std::process::id()));
+            // A process of this number may have left it when it was killed.
+            let _ = fs::remove_file(&new);
+            let written = File::create_new(&new)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .and_then(|()| fs::rename(&new, directory.join(name)));
+            if written.is_err() {
+                let _ = fs::remove_file(&new);
+            }
+            written?;
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import socket
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -67,8 +69,15 @@ def host() -> str:
 
 def _folder() -> Path:
     named = os.environ.get("UNFRAG_CACHE")
+    if named:
+        return Path(named)
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(named) if named else Path(tempfile.gettempdir()) / f"unfrag-{user}"
+    folder = Path(tempfile.gettempdir()) / f"unfrag-{user}"
+    # Everybody may make a folder there, and what lies in it is taken for what it is named after.
+    found = os.lstat(folder) if os.path.lexists(folder) else None
+    if found and (not stat.S_ISDIR(found.st_mode) or found.st_uid not in (user, 0)):
+        raise PermissionError(f"{folder} is not this user's own folder: set UNFRAG_CACHE to one")
+    return folder
 
 
 def _place(digest: str, name: str) -> Path:
@@ -79,15 +88,25 @@ def store(digest: str, name: str, content: bytes) -> None:
     """Puts an input into the folder of this machine."""
     if hashlib.sha256(content).hexdigest() != digest:
         raise ValueError(f"{name} arrived with another content than it was sent with")
-    write(_place(digest, name), content)
+    _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Recordings are for their owner alone.
+    write(_place(digest, name), content, mode=0o600)
 
 
-def write(file: Path, content: bytes) -> None:
-    """Writes a file that is whole or not there, whenever this process is killed."""
+def write(file: Path, content: bytes, mode: int = 0o666) -> None:
+    """Writes a file that is whole or not there, whenever this process is killed.
+
+    It is written under a name that nothing has, so whatever lies beside it stays. The umask is taken off the mode.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    with open(beside, "wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(beside, file)
+    beside = file.with_name(f".unfrag-{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with open(descriptor, "wb") as f:
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(beside, file)
+    except BaseException:
+        os.unlink(beside)
+        raise

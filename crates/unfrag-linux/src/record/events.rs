@@ -4,6 +4,9 @@
 //! the exception: they name programs, and are recorded on demand only. An event that a kernel lacks is left
 //! out, except for [`PAGES`].
 
+use super::tracefs::{Instance, WITHOUT_TRACING};
+use crate::error::{Error, Result};
+
 /// Allocations and frees of pages, without which there is nothing to replay.
 pub const PAGES: &[&str] = &["kmem/mm_page_alloc", "kmem/mm_page_free"];
 
@@ -64,3 +67,46 @@ pub const PROCESSES: &[&str] = &[
 
 /// The event of a line written to `trace_marker`.
 pub const MARKER: &str = "ftrace/print";
+
+/// Enables those of these kinds, and of further ones (`SUBSYSTEM:NAME`), that this kernel has; gives subsystem and format
+/// of each.
+///
+/// # Errors
+/// If one of [`PAGES`] or a further one is not there, or the tracer refuses.
+pub(super) fn enable(
+    instance: &Instance,
+    kinds: &[&[&str]],
+    further: &[String],
+) -> Result<Vec<(String, String)>> {
+    let mut wanted: Vec<&str> = kinds.concat();
+    let asked_for: Vec<String> = further.iter().map(|e| e.replacen(':', "/", 1)).collect();
+    wanted.extend(asked_for.iter().map(String::as_str));
+    let mut formats = vec![];
+    for (i, event) in wanted.iter().enumerate() {
+        let dir = format!("events/{event}");
+        if wanted[..i].contains(event) {
+            continue;
+        }
+        if !instance.path(&format!("{dir}/enable")).exists() {
+            let help = if PAGES.contains(event) {
+                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT_TRACING}")
+            } else if asked_for.iter().any(|a| a == event) {
+                "events are named SUBSYSTEM:NAME, as in available_events of tracefs".to_owned()
+            } else {
+                continue;
+            };
+            let missing = format!("this kernel has no event {}", event.replacen('/', ":", 1));
+            return Err(Error::unsupported(missing).help(help));
+        }
+        formats.push(format_of(instance, event)?);
+        instance.set(&format!("{dir}/enable"), "1")?;
+    }
+    formats.push(format_of(instance, MARKER)?);
+    Ok(formats)
+}
+
+fn format_of(instance: &Instance, event: &str) -> Result<(String, String)> {
+    let system = event.split('/').next().unwrap_or_default().to_owned();
+    let format = instance.get(&format!("events/{event}/format"))?;
+    Ok((system, String::from_utf8_lossy(&format).into_owned()))
+}

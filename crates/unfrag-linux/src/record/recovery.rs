@@ -7,6 +7,7 @@
 //! read, and nothing is removed but spools whose segments are there.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::finish::{Ending, finish_in_batches};
@@ -14,6 +15,7 @@ use super::spool::Spool;
 use super::spool_name;
 use crate::error::{Error, Result};
 use crate::file::Reader;
+use crate::target::own_user;
 
 /// What became of a spool that was found.
 #[derive(Debug)]
@@ -76,17 +78,16 @@ fn recover(path: &Path) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     if let Some(segment) = spool_name::output_of(path)
-        && fs::symlink_metadata(&segment).is_ok()
+        && let Ok(there) = fs::symlink_metadata(&segment)
     {
-        // A segment gets its name once it is complete; then its spool is removed.
-        return match Reader::open(&segment) {
-            Ok(_) => spool.remove().map(|()| None),
-            Err(_) => {
+        // A segment gets its name once it is complete; then its spool is removed. A link may lead anywhere.
+        let is_own = there.is_file() && there.uid() == own_user();
+        return match is_own && Reader::open(&segment).is_ok() {
+            true => spool.remove().map(|()| None),
+            false => {
                 let name = segment.display();
-                Err(
-                    Error::malformed(format!("{name} is there already, and is no recording"))
-                        .in_file(path),
-                )
+                let why = format!("{name} is there already, and is no recording of this user");
+                Err(Error::malformed(why).in_file(path))
             }
         };
     }
@@ -99,7 +100,7 @@ mod tests {
     use crate::file;
     use crate::record::spool::Job;
     use crate::recording::Recording;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
         \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
@@ -252,6 +253,14 @@ mod tests {
             "open to others",
             |s| fs::set_permissions(s, fs::Permissions::from_mode(0o770)).unwrap(),
             "mode 770",
+        ),
+        (
+            "a link to a recording bears that name",
+            |s| {
+                file::write(&Recording::default(), &s.with_file_name("other.unfrag")).unwrap();
+                symlink("other.unfrag", s.with_file_name(NAME)).unwrap();
+            },
+            "is no recording",
         ),
         (
             "something of that name is there",

@@ -330,7 +330,14 @@ impl Session {
             }
             Scope::System(_) => "system",
         };
-        let formats = enable(instance, options)?;
+        let mut kinds = vec![events::PAGES, events::USUAL];
+        if options.slab {
+            kinds.push(events::SLAB);
+        }
+        if options.processes {
+            kinds.push(events::PROCESSES);
+        }
+        let formats = events::enable(instance, &kinds, &options.events)?;
         meta.facts.insert("scope".into(), scope.into());
         meta.facts.insert("snapshot_clock".into(), "mono".into());
         meta.facts.insert("date".into(), today());
@@ -603,51 +610,6 @@ impl Session {
 fn today() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     dates::date(now.map_or(0, |t| t.as_secs()))
-}
-
-/// Enables the events that this kernel has; gives their formats.
-fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)>> {
-    let mut wanted: Vec<&str> = [events::PAGES, events::USUAL].concat();
-    if options.slab {
-        wanted.extend(events::SLAB);
-    }
-    if options.processes {
-        wanted.extend(events::PROCESSES);
-    }
-    let asked_for: Vec<String> = options
-        .events
-        .iter()
-        .map(|e| e.replacen(':', "/", 1))
-        .collect();
-    wanted.extend(asked_for.iter().map(String::as_str));
-    let mut formats = vec![];
-    for (i, event) in wanted.iter().enumerate() {
-        let dir = format!("events/{event}");
-        if wanted[..i].contains(event) {
-            continue;
-        }
-        if !instance.path(&format!("{dir}/enable")).exists() {
-            let help = if events::PAGES.contains(event) {
-                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT_TRACING}")
-            } else if asked_for.iter().any(|a| a == event) {
-                "events are named SUBSYSTEM:NAME, as in available_events of tracefs".to_owned()
-            } else {
-                continue;
-            };
-            let missing = format!("this kernel has no event {}", event.replacen('/', ":", 1));
-            return Err(Error::unsupported(missing).help(help));
-        }
-        formats.push(format_of(instance, event)?);
-        instance.set(&format!("{dir}/enable"), "1")?;
-    }
-    formats.push(format_of(instance, events::MARKER)?);
-    Ok(formats)
-}
-
-fn format_of(instance: &Instance, event: &str) -> Result<(String, String)> {
-    let system = event.split('/').next().unwrap_or_default().to_owned();
-    let format = instance.get(&format!("events/{event}/format"))?;
-    Ok((system, text(format)))
 }
 
 fn text(bytes: Vec<u8>) -> String {
