@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::page_size;
+use crate::standard::say_line;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
@@ -121,7 +122,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     show(args, &examined, console)?;
     if let Some(path) = &args.html {
-        eprintln!("wrote {}", name_of(path));
+        say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }
@@ -147,10 +148,10 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
         });
     }
     if args.map {
-        return console.print(&map::terminal(x, &screen));
+        return console.print(map::terminal(x, &screen));
     }
     match answer {
-        None => console.print(&text::render(d, &screen)),
+        None => console.print(text::render(d, &screen)),
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {
@@ -159,7 +160,7 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
             for note in &d.notes {
                 out += &format!("note: {note}\n");
             }
-            console.print(&out)
+            console.print(out)
         }
     }
 }

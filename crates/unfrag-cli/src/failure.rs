@@ -3,14 +3,16 @@
 //! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
 //! cannot control the terminal.
 
-use crate::terminal;
+use crate::standard::{error_word, say};
 use std::borrow::Cow;
-use std::io::{self, ErrorKind, Write};
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::error::{self as lab, Asked, Remedy};
-use unfrag_lab::report::screen::{printable, printable_lines};
+use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_machine::scenario::ScenarioError;
 
 /// A command's result.
@@ -82,7 +84,7 @@ impl Failure {
     /// A file that cannot be written.
     pub fn output(to: &Path, error: io::Error) -> Failure {
         Failure::Output {
-            to: to.display().to_string(),
+            to: escaped_path(to),
             error,
         }
     }
@@ -101,7 +103,7 @@ impl Failure {
                 (text, help, 1)
             }
             Failure::Lab(e) => {
-                let file = e.file.as_ref().map(|f| format!("{}: ", f.display()));
+                let file = e.file.as_ref().map(|f| format!("{}: ", escaped_path(f)));
                 let what = match &e.cause {
                     lab::Cause::Option { option, what } => match flag(*option) {
                         Some(flag) => format!("{flag}: {what}"),
@@ -121,14 +123,13 @@ impl Failure {
             }
         };
         // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
-        let (text, help) = (printable_lines(&text), printable(&help));
-        let (bold, end) = terminal::error_colors();
-        let mut err = io::stderr().lock();
-        // If this cannot be written either, only the exit status is left.
-        let _ = writeln!(err, "{bold}error:{end} {text}");
+        let mut said = error_word();
+        let _ = writeln!(said, " {}", text.trim_end());
         if !help.is_empty() {
-            let _ = writeln!(err, " help: {help}");
+            let _ = writeln!(said, " help: {}", printable(&help));
         }
+        // If this cannot be written either, only the exit status is left.
+        say(said);
         ExitCode::from(status)
     }
 }
@@ -170,7 +171,7 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
 fn input_message(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
     let mut text = String::new();
     if let Some(file) = &e.file {
-        text += &format!("{}: ", file.display());
+        text += &format!("{}: ", escaped_path(file));
     }
     if let Some(offset) = e.offset {
         text += &format!("byte {offset}: ");

@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
             total.as_secs_f64(),
         );
     }
-    console.print(&out)
+    console.print(out)
 }
 
 /// What was imported.

@@ -3,6 +3,7 @@
 //! The modules, from the bytes on the disk upwards:
 //!
 //! - [`error`]: what a reader says of an input that is not what it should be.
+//! - [`input_text`]: text of an input, made safe to be shown.
 //! - [`recording`]: a recording in memory: events as columns, and the snapshots beside them.
 //! - [`content`]: the bytes of a file of a snapshot, packed where they are many.
 //! - [`gfp_text`]: names of gfp bits, by era of the kernel.
@@ -24,6 +25,7 @@ pub mod content;
 pub mod error;
 pub mod file;
 pub mod gfp_text;
+pub mod input_text;
 pub mod kernel_log;
 mod packed;
 pub mod procfs;

@@ -1,0 +1,80 @@
+//! The standard streams, which a terminal may show.
+//!
+//! Invariant: whatever this command writes to them as text is a [`Text`], so that nothing of an input, a file's name, an
+//! option or a library's message controls the terminal. No other module opens them.
+
+use crate::terminal;
+use std::backtrace::Backtrace;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::panic;
+use unfrag_lab::report::screen::{Style, Text};
+use unfrag_linux::input_text::{controls, escaped_json};
+use unfrag_linux::target::Target;
+
+/// Writes text to the standard output.
+///
+/// # Errors
+/// If that fails.
+pub fn write(text: &Text) -> io::Result<()> {
+    Target::Stdout.write(text.as_bytes())
+}
+
+/// Text of an output in a format of its own, for a stream instead of a file. What controls a screen is written as JSON,
+/// TOML and pages write it.
+pub fn for_stream(content: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(content) {
+        Ok(text) => escaped_json(text).into_owned().into_bytes(),
+        Err(_) => content.to_owned(),
+    }
+}
+
+/// Writes text to the standard error, which may be gone: that is no failure.
+pub fn say(text: impl Into<Text>) {
+    let _ = io::stderr().lock().write_all(text.into().as_bytes());
+}
+
+/// Writes a line to the standard error.
+pub fn say_line(text: impl Into<Text>) {
+    let mut text = text.into();
+    text.push('\n');
+    say(text);
+}
+
+/// The word that begins a message of an error, in its colours.
+pub fn error_word() -> Text {
+    let style = match terminal::colors_on_stderr() {
+        true => Style::Error,
+        false => Style::Plain,
+    };
+    let mut text = Text::new();
+    text.push_styled(style, "error:");
+    text
+}
+
+/// Panics are said as all else is: a message may quote an input.
+pub fn take_panics() {
+    panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name").to_owned();
+        let trace = Backtrace::capture();
+        say_line(format!("thread {name}: {info}\n{trace}"));
+    }));
+}
+
+/// What the reader of the command line has to say: a mistake, or the help that was asked for. Gives the exit status.
+pub fn say_of_options(said: &clap::Error) -> u8 {
+    // The reader's own colours stay unless a word of the command line could be among them in disguise.
+    let is_plain = |word: OsString| word.to_str().is_some_and(|w| !w.chars().any(controls));
+    if std::env::args_os().all(is_plain) {
+        let _ = said.print();
+    } else {
+        let text = Text::from(said.render().to_string());
+        if said.use_stderr() {
+            say(text);
+        } else {
+            let _ = write(&text);
+        }
+    }
+    u8::try_from(said.exit_code()).unwrap_or(2)
+}
