@@ -13,6 +13,7 @@ use unfrag_lab::error::{self as lab, Asked, Remedy};
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_linux::input_text::escaped_path;
+use unfrag_linux::no_room::{self, NoRoom};
 use unfrag_machine::scenario::ScenarioError;
 
 /// A command's result.
@@ -89,14 +90,31 @@ impl Failure {
         }
     }
 
+    /// Says of an output on a full disk how large it is.
+    #[must_use]
+    pub fn of_bytes(self, bytes: u64) -> Failure {
+        match self {
+            Failure::Output { to, error } if no_room::is_full(&error) => {
+                let error = no_room::at(error, Path::new(&to), Some(bytes));
+                Failure::Output { to, error }
+            }
+            other => other,
+        }
+    }
+
     /// Prints the message to the standard error; gives the exit status.
     pub fn report(self) -> ExitCode {
         let (text, help, status) = match self {
             Failure::ReaderGone => return ExitCode::SUCCESS,
             Failure::Usage { cause, help } => (cause, help.into(), 2),
             Failure::Output { to, error } => {
-                let help = way_out(error.kind(), "write");
-                (format!("{to}: {}", without_number(&error)), help, 1)
+                let help = NoRoom::of(&error).map(|e| e.help().into());
+                let help = help.unwrap_or_else(|| way_out(error.kind(), "write"));
+                let said = without_number(&error);
+                // An error that names its place may name this one.
+                let place = format!("{to}: ");
+                let said = said.strip_prefix(&place).unwrap_or(&said);
+                (format!("{place}{said}"), help, 1)
             }
             Failure::Input(e) => {
                 let (text, help) = input_message(*e);
@@ -204,7 +222,9 @@ fn way_out(kind: ErrorKind, act: &str) -> Cow<'static, str> {
         ErrorKind::NotFound => "check the path".into(),
         ErrorKind::PermissionDenied => format!("run as a user who may {act} it").into(),
         ErrorKind::IsADirectory => "name a file, not a directory".into(),
-        ErrorKind::StorageFull => "free some space, or write elsewhere".into(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space, or write elsewhere".into()
+        }
         _ => "".into(),
     }
 }

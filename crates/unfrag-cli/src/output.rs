@@ -24,7 +24,9 @@ pub use unfrag_lab::report::screen::{Screen, Text};
 /// # Errors
 /// If that fails; [`Failure::ReaderGone`] if its reader has stopped.
 pub fn print(text: impl Into<Text>) -> Result<()> {
-    standard::write(&text.into()).map_err(stdout_failed)
+    let text = text.into();
+    let written = standard::write(&text).map_err(stdout_failed);
+    written.map_err(|failure| failure.of_bytes(text.len() as u64))
 }
 
 /// Writes a value as JSON to the standard output.
@@ -157,12 +159,13 @@ pub fn name_of(path: &Path) -> String {
 /// # Errors
 /// If it cannot be written; [`Failure::ReaderGone`] if the standard output's reader has stopped.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    let content = standard::for_place(path, content);
+    written(path, &content).map_err(|failure| failure.of_bytes(content.len() as u64))
+}
+
+fn written(path: &Path, content: &[u8]) -> Result<()> {
     match Target::of(path).map_err(|e| Failure::output(path, e))? {
-        Target::Stdout => to_stdout(&standard::for_stream(content)),
-        to @ Target::Special(_) => {
-            let written = to.write(&standard::for_stream(content));
-            written.map_err(|e| Failure::output(path, e))
-        }
+        Target::Stdout => to_stdout(content),
         to => to.write(content).map_err(|e| Failure::output(path, e)),
     }
 }

@@ -5,9 +5,11 @@
 
 use crate::terminal;
 use std::backtrace::Backtrace;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic;
+use std::path::Path;
 use unfrag_lab::report::screen::{Style, Text};
 use unfrag_linux::input_text::{controls, escaped_json};
 use unfrag_linux::target::Target;
@@ -17,15 +19,19 @@ use unfrag_linux::target::Target;
 /// # Errors
 /// If that fails.
 pub fn write(text: &Text) -> io::Result<()> {
-    Target::Stdout.write(text.as_bytes())
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Text of an output in a format of its own, for a stream instead of a file. What controls a screen is written as JSON,
-/// TOML and pages write it.
-pub fn for_stream(content: &[u8]) -> Vec<u8> {
-    match std::str::from_utf8(content) {
-        Ok(text) => escaped_json(text).into_owned().into_bytes(),
-        Err(_) => content.to_owned(),
+/// The text of an output, in a format of its own, as it is written to a path. A file gets it as it is. Elsewhere a terminal
+/// may show it, so what controls a screen is written as JSON, TOML and scripts write it.
+pub fn for_place<'a>(path: &Path, content: &'a [u8]) -> Cow<'a, [u8]> {
+    match (Target::of(path), std::str::from_utf8(content)) {
+        (Ok(Target::File(_)), _) | (_, Err(_)) => Cow::Borrowed(content),
+        (_, Ok(text)) => match escaped_json(text) {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        },
     }
 }
 

@@ -5,6 +5,8 @@
 //! overwrite what is there. No reader panics, whatever its input is. What a message quotes of an input is shown escaped.
 
 use crate::input_text::{escaped_lines, escaped_path};
+use crate::no_room::NoRoom;
+use crate::packed::Overfull;
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -147,7 +149,11 @@ impl std::error::Error for Error {
 
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Self {
-        Self::new(Cause::Io(e))
+        if let Some(over) = Overfull::of(&e) {
+            return over.into();
+        }
+        let help = NoRoom::of(&e).map_or("", NoRoom::help);
+        Self::new(Cause::Io(e)).help(help)
     }
 }
 

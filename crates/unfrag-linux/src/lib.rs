@@ -17,6 +17,7 @@
 //! - [`target`]: where an output goes: the standard output, a file, or what is neither.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
+//! - [`no_room`]: an error of writing that says where, and how much was to be written.
 //! - `packed`: gzip, zstd, xz and bzip2.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod file;
 pub mod gfp_text;
 pub mod input_text;
 pub mod kernel_log;
+pub mod no_room;
 mod packed;
 pub mod procfs;
 #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@
 //! Invariant: nothing but a regular file is ever replaced, and that only once its new content is complete.
 //! A symbolic link stays.
 
+use crate::no_room;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -183,7 +184,7 @@ impl Drop for Output {
 /// # Errors
 /// If there is no room for it.
 pub fn unnamed() -> io::Result<File> {
-    tempfile::tempfile()
+    tempfile::tempfile().map_err(|e| no_room::temporary(e, None))
 }
 
 /// The name under which a file is written first.

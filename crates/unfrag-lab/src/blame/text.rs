@@ -83,6 +83,7 @@ pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
     }
     let each = match b.interval_seconds {
         3600 => "By hour".to_owned(),
+        s if s >= 86_400 => format!("By {} days", s / 86_400),
         s if s >= 60 => format!("By {} min", s / 60),
         s => format!("By {s} s"),
     };

@@ -1,5 +1,6 @@
 //! A scenario file, run.
 
+use crate::afford;
 use crate::era::sysctl;
 use crate::error::{Error as LabError, Result};
 use crate::profile::Catalog;
@@ -54,6 +55,13 @@ pub fn run(file: &Path, options: &Options, mut progress: impl FnMut(u64, u64)) -
         kernel.changes.push("oom-killer = false".to_owned());
     }
     let machine = scenario.machine(options.machine)?;
+    let memory = machine.memory.get_ref().0;
+    afford::check(memory, afford::MACHINE, 1).map_err(|e| {
+        let help = "give the scenario's machine less memory, or choose another with --machine";
+        LabError::contradiction(format!("machine {}: {e}", machine.name.get_ref()))
+            .in_file(file)
+            .help(help)
+    })?;
     let costs = options.costs.map(costs).transpose()?;
     let costs = costs.unwrap_or_else(Calibration::standard);
     let run = scenario.start(machine, &kernel, &costs, options.seed)?;
