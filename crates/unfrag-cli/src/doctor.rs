@@ -10,6 +10,8 @@ use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predi
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::recordings;
+use unfrag_lab::report::screen::printable;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, file};
 
@@ -158,7 +160,7 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
                 out += &format!("  {c}\n");
             }
             for note in &d.notes {
-                out += &format!("note: {note}\n");
+                out += &format!("note: {}\n", printable(note));
             }
             console.print(out)
         }
@@ -168,7 +170,7 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
 fn input_recording(path: &Path) -> Result<Recording> {
     if !recordings::is_unfrag(path)? {
         return Err(Failure::usage(
-            format!("{} is no .unfrag file", path.display()),
+            format!("{} is no .unfrag file", escaped_path(path)),
             "make one with `unfrag import`, and give that",
         ));
     }

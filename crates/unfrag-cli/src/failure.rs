@@ -104,6 +104,7 @@ impl Failure {
 
     /// Prints the message to the standard error; gives the exit status.
     pub fn report(self) -> ExitCode {
+        let is_quoted = matches!(self, Failure::Scenario(_));
         let (text, help, status) = match self {
             Failure::ReaderGone => return ExitCode::SUCCESS,
             Failure::Usage { cause, help } => (cause, help.into(), 2),
@@ -140,7 +141,11 @@ impl Failure {
                 )
             }
         };
-        // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
+        // A message about a scenario quotes its line, and marks the place below it.
+        let text = match is_quoted {
+            true => text,
+            false => printable(&text),
+        };
         let mut said = error_word();
         let _ = writeln!(said, " {}", text.trim_end());
         if !help.is_empty() {

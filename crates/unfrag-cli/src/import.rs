@@ -16,6 +16,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file::Writer;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::target::Target;
 use unfrag_linux::text::{NotUnderstood, joined};
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
     if recordings::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
-            format!("{} is an .unfrag file already", args.trace.display()),
+            format!("{} is an .unfrag file already", escaped_path(&args.trace)),
             "import takes the trace as a tracer wrote it",
         ));
     }
@@ -196,7 +197,7 @@ fn summarize(recording: &Recording, counts: &Counts, out: &mut String) {
     let _ = writeln!(
         out,
         "source     {}, {}",
-        meta.source,
+        printable(&meta.source),
         counted(meta.cpus.into(), "CPU")
     );
     let span = counts

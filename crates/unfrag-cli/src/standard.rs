@@ -6,12 +6,11 @@
 use crate::terminal;
 use std::backtrace::Backtrace;
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic;
 use std::path::Path;
 use unfrag_lab::report::screen::{Style, Text};
-use unfrag_linux::input_text::{controls, escaped_json};
+use unfrag_linux::input_text::{controls, escaped, escaped_json};
 use unfrag_linux::target::Target;
 
 /// Writes text to the standard output.
@@ -70,17 +69,32 @@ pub fn take_panics() {
 
 /// What the reader of the command line has to say: a mistake, or the help that was asked for. Gives the exit status.
 pub fn say_of_options(said: &clap::Error) -> u8 {
-    // The reader's own colours stay unless a word of the command line could be among them in disguise.
-    let is_plain = |word: OsString| word.to_str().is_some_and(|w| !w.chars().any(controls));
-    if std::env::args_os().all(is_plain) {
+    let mut hostile: Vec<String> = std::env::args_os()
+        .flat_map(|word| pieces(&word.to_string_lossy()))
+        .filter(|piece| piece.contains(controls) || piece.contains('\u{fffd}'))
+        .collect();
+    if hostile.is_empty() {
+        // Its own colours stay, unless a word of the command line could be among them in disguise.
         let _ = said.print();
     } else {
-        let text = Text::from(said.render().to_string());
+        hostile.sort_by_key(|piece| std::cmp::Reverse(piece.len()));
+        let mut text = said.render().to_string();
+        for piece in hostile {
+            text = text.replace(&piece, &escaped(&piece));
+        }
         if said.use_stderr() {
             say(text);
         } else {
-            let _ = write(&text);
+            let _ = write(&text.into());
         }
     }
     u8::try_from(said.exit_code()).unwrap_or(2)
+}
+
+/// A word of the command line, and the parts of it that a message may quote.
+fn pieces(word: &str) -> Vec<String> {
+    let value = word.split_once('=').map_or(word, |(_, value)| value);
+    let mut all = vec![word.to_owned(), value.to_owned()];
+    all.extend(value.split(',').map(str::to_owned));
+    all
 }

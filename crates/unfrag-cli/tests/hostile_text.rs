@@ -19,6 +19,9 @@ use unfrag_linux::recording::{Recording, SnapshotFile};
 /// the order around and breaks lines.
 const HOSTILE: &str = "x\x1b]0;title\x07\x1b[2J\u{9b}7m\x1b[7m\u{7f}\u{85}\u{61c}\u{200f}\u{202e}\u{2066}\u{2028}\x08\r";
 
+/// Begins a line that looks like a message.
+const LINE: &str = "\nerror: not so";
+
 /// The same without white space and line ends, which no name in a column has.
 fn word() -> String {
     HOSTILE.chars().filter(|c| !c.is_whitespace()).collect()
@@ -27,7 +30,8 @@ fn word() -> String {
 /// The same as a name of a file, with a byte that is no UTF-8 and a line that looks like a message.
 fn file_name(ending: &str) -> OsString {
     let mut name = HOSTILE.as_bytes().to_owned();
-    name.extend(b"\xff\nerror: not so");
+    name.push(0xff);
+    name.extend(LINE.as_bytes());
     name.extend(ending.as_bytes());
     OsString::from_vec(name)
 }
@@ -49,7 +53,7 @@ fn check(what: &str, out: &Output) {
             panic!("{what}: the standard {stream} has {found}");
         }
         assert!(
-            !bytes.windows(13).any(|w| w == b"\nerror: not so"),
+            !bytes.windows(LINE.len()).any(|w| w == LINE.as_bytes()),
             "{what}: a name begins a line of its own"
         );
     }
@@ -93,10 +97,10 @@ impl Inputs {
         fs::create_dir(&at).unwrap();
         let path = |ending: &str| at.join(file_name(ending));
         let mut gcc = head(&sample(), 2);
-        spoil(&mut gcc, false);
+        spoil(&mut gcc);
         file::write(&gcc, &path(".unfrag")).unwrap();
         let mut find = file::read(&root().join("samples/slab-find.unfrag")).unwrap();
-        spoil(&mut find, false);
+        spoil(&mut find);
         file::write(&find, &path(".slab.unfrag")).unwrap();
         let mut moment = sample().snapshots[0].clone();
         moment.files.iter_mut().for_each(|f| spoil_file(f, true));
@@ -142,24 +146,23 @@ impl Inputs {
 }
 
 /// Every text of a recording, made hostile.
-fn spoil(rec: &mut Recording, zones_too: bool) {
+fn spoil(rec: &mut Recording) {
+    let hostile = format!("{HOSTILE}{LINE}");
     rec.meta.kernel_release += &word();
-    rec.meta.source += HOSTILE;
-    rec.meta.clock += HOSTILE;
-    rec.meta.facts.insert(HOSTILE.into(), HOSTILE.into());
+    rec.meta.kernel_release += LINE;
+    rec.meta.source += &hostile;
+    rec.meta.clock += &hostile;
+    rec.meta.facts.insert(hostile.clone(), hostile.clone());
     for (name, value) in &mut rec.meta.facts {
         if name == "command" {
-            *value += HOSTILE;
+            *value += &hostile;
         }
     }
-    rec.tasks.iter_mut().for_each(|t| t.comm += HOSTILE);
-    rec.strings.iter_mut().for_each(|s| *s += HOSTILE);
+    rec.tasks.iter_mut().for_each(|t| t.comm += &hostile);
+    rec.strings.iter_mut().for_each(|s| *s += &hostile);
     for (i, snapshot) in rec.snapshots.iter_mut().enumerate() {
-        snapshot.name = format!("{i:03}{HOSTILE}");
-        snapshot
-            .files
-            .iter_mut()
-            .for_each(|f| spoil_file(f, zones_too));
+        snapshot.name = format!("{i:03}{hostile}");
+        snapshot.files.iter_mut().for_each(|f| spoil_file(f, false));
     }
 }
 
@@ -415,10 +418,10 @@ fn no_text_of_an_input_reaches_the_screen_as_it_is() {
             check(&what, &out);
             if out.status.success() && line.contains(&OsString::from("--json")) {
                 answered += 1;
-                for json in text(&out.stdout).split_inclusive("\n{") {
-                    // Lines of `top` are a value each.
-                    let json = json.strip_suffix("\n{").unwrap_or(json);
-                    assert!(!json.is_empty(), "{what}");
+                // Lines of `top` are a value each.
+                let all = serde_json::Deserializer::from_slice(&out.stdout).into_iter::<Value>();
+                for json in all {
+                    assert!(json.is_ok(), "{what}: no JSON: {}", text(&out.stdout));
                 }
             }
         }
@@ -441,7 +444,7 @@ fn json_keeps_what_a_name_is() {
     check("inspect --json", &out);
     let json: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     let name = &json["snapshots"][0]["name"];
-    assert_eq!(name.as_str(), Some(format!("000{HOSTILE}").as_str()));
+    assert_eq!(name.as_str(), Some(format!("000{HOSTILE}{LINE}").as_str()));
 }
 
 #[test]

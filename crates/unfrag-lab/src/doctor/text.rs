@@ -370,7 +370,7 @@ fn advice(d: &Diagnosis, out: &mut Text) {
         let now = a
             .current
             .as_ref()
-            .map_or(String::new(), |c| format!("   (now {c})"));
+            .map_or(String::new(), |c| format!("   (now {})", printable(c)));
         let _ = writeln!(out, "  {}{now}", a.command);
         let _ = writeln!(out, "    why:  {}", a.reason);
         let _ = writeln!(out, "    cost: {}", a.cost);

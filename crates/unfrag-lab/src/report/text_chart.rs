@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_ascii_slope_climbs_from_corner_to_corner() {
-        let text = chart(false).draw(&[slope(Mark::Glyph('*'))]);
+        let text = chart(false).draw(&[slope(Mark::Glyph('*'))]).into_string();
         let rows: Vec<&str> = text.lines().collect();
         assert!(text.is_ascii());
         assert!(rows[1].ends_with('*') && rows[1].len() == 24, "{text}");
@@ -270,7 +270,7 @@ mod tests {
     fn points_lie_over_braille_lines() {
         let mut dots = slope(Mark::Point('o'));
         dots.points.truncate(1);
-        let text = chart(true).draw(&[dots, slope(Mark::Line)]);
+        let text = chart(true).draw(&[dots, slope(Mark::Line)]).into_string();
         assert!(
             text.lines().nth(4).is_some_and(|l| l.contains("┤o⣀")
                 || l.contains("┤o⡠")
@@ -284,7 +284,7 @@ mod tests {
     fn values_outside_the_axes_stay_inside_the_plot() {
         let mut s = slope(Mark::Line);
         s.points = vec![(-5.0, -3.0), (50.0, 7.0)];
-        let text = chart(true).draw(&[s]);
+        let text = chart(true).draw(&[s]).into_string();
         assert!(text.lines().all(|l| l.chars().count() <= 24), "{text}");
     }
 

@@ -190,7 +190,7 @@ mod tests {
             },
             rows: 10,
         };
-        let text = render(&view, None, &style);
+        let text = render(&view, None, &style).into_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -198,7 +198,7 @@ mod tests {
         );
         assert_eq!(&lines[1..4], ["Node 0: a cell is 2 MiB", " .Mm", "uR"]);
         let small = Style { rows: 1, ..style };
-        let text = render(&view, None, &small);
+        let text = render(&view, None, &small).into_string();
         assert_eq!(
             text.lines().nth(2),
             Some(".Mu"),
