@@ -172,9 +172,9 @@ impl View for Replay {
     fn text(&self) -> String {
         let screen = screen();
         if self.0.observe.is_some() {
-            return observed::render(&self.0, screen.width);
+            return observed::render(&self.0, screen.width).into_string();
         }
-        terminal::render(&self.0, &screen)
+        terminal::render(&self.0, &screen).into_string()
     }
     fn html(&self) -> Option<String> {
         Some(html::render(&self.0))
@@ -221,7 +221,7 @@ struct Simulation(Outcome);
 
 impl View for Simulation {
     fn text(&self) -> String {
-        lab_simulate::text::render(&self.0)
+        lab_simulate::text::render(&self.0).into_string()
     }
     fn html(&self) -> Option<String> {
         Some(lab_simulate::html::render(&self.0))
@@ -258,7 +258,7 @@ pub fn experiment(
         };
         let report = lab_experiment::run(name, &options, &|done, total| reporter.at(done, total))?;
         let text = lab_experiment::text::render(name, &report);
-        Answer::new(&report, Text(text))
+        Answer::new(&report, Text(text.into_string()))
     })
 }
 
@@ -315,7 +315,7 @@ struct Examination(lab_doctor::Examined);
 
 impl View for Examination {
     fn text(&self) -> String {
-        lab_doctor::text::render(&self.0.diagnosis, &screen())
+        lab_doctor::text::render(&self.0.diagnosis, &screen()).into_string()
     }
     fn html(&self) -> Option<String> {
         Some(lab_doctor::map::html(&self.0))
@@ -329,7 +329,7 @@ pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyRes
     run(py, None, move |_| {
         let found = moments::moments(&path, snapshot.as_deref(), None, &Window::default())?;
         let text = lab_inspect::text::render(&found, &screen());
-        Answer::new(&found, Text(text))
+        Answer::new(&found, Text(text.into_string()))
     })
 }
 
@@ -345,6 +345,7 @@ pub fn explain(py: Python<'_>, log: String, is_path: bool) -> PyResult<Answer> {
         } else {
             lab_explain::explain(log.as_bytes())?
         };
-        Answer::new(&answer, Text(lab_explain::text::render(&answer)))
+        let text = lab_explain::text::render(&answer);
+        Answer::new(&answer, Text(text.into_string()))
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::output::{Console, Progress, check_not_input, name_of, write_file};
+use crate::standard::say_line;
 use crate::window::WindowArgs;
 use std::path::PathBuf;
 use unfrag_lab::blame::{blame, svg, text};
@@ -58,10 +59,10 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&found)?;
     } else {
-        console.print(&text::render(&found, args.top, &console.screen()))?;
+        console.print(text::render(&found, args.top, &console.screen()))?;
     }
     if let Some(to) = &args.svg {
-        eprintln!("wrote {}", name_of(to));
+        say_line(format!("wrote {}", name_of(to)));
     }
     Ok(())
 }

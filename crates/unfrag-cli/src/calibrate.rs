@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::output::{Console, Progress, check_writable, name_of, write_file};
+use crate::standard::say_line;
 use std::path::PathBuf;
 use unfrag_lab::calibrate::{self, Options};
 
@@ -47,11 +48,11 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&costs)?;
     } else {
-        console.print(&calibrate::render(&costs))?;
+        console.print(calibrate::render(&costs))?;
     }
     if let Some(path) = &args.output {
         write_file(path, costs.text.as_bytes())?;
-        eprintln!("wrote {}", name_of(path));
+        say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }

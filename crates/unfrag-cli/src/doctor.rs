@@ -3,12 +3,15 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::page_size;
+use crate::standard::say_line;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::recordings;
+use unfrag_lab::report::screen::printable;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, file};
 
@@ -121,7 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     show(args, &examined, console)?;
     if let Some(path) = &args.html {
-        eprintln!("wrote {}", name_of(path));
+        say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }
@@ -147,19 +150,19 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
         });
     }
     if args.map {
-        return console.print(&map::terminal(x, &screen));
+        return console.print(map::terminal(x, &screen));
     }
     match answer {
-        None => console.print(&text::render(d, &screen)),
+        None => console.print(text::render(d, &screen)),
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {
                 out += &format!("  {c}\n");
             }
             for note in &d.notes {
-                out += &format!("note: {note}\n");
+                out += &format!("note: {}\n", printable(note));
             }
-            console.print(&out)
+            console.print(out)
         }
     }
 }
@@ -167,7 +170,7 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
 fn input_recording(path: &Path) -> Result<Recording> {
     if !recordings::is_unfrag(path)? {
         return Err(Failure::usage(
-            format!("{} is no .unfrag file", path.display()),
+            format!("{} is no .unfrag file", escaped_path(path)),
             "make one with `unfrag import`, and give that",
         ));
     }

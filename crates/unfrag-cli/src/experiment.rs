@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&report)?;
     } else {
-        print(&text::render(name, &report))?;
+        print(text::render(name, &report))?;
     }
     match report.unfinished() {
         0 => Ok(()),
@@ -180,6 +180,6 @@ fn run_on_real_memory(args: &Args) -> Result<()> {
     if args.json {
         print_json(&report)
     } else {
-        print(&real::render(&report))
+        print(real::render(&report))
     }
 }

@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         return print_json(&answer);
     }
-    print(&text::render(&answer))
+    print(text::render(&answer))
 }
 
 /// This host's log, with what it may lack.

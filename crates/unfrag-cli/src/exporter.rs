@@ -11,6 +11,7 @@ mod server;
 
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use crate::standard::say_line;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use server::Server;
@@ -61,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let first = diagnose(&args.proc, pace)?;
     if args.print {
-        return print(&metrics::encode(&first, Some((&first, Duration::ZERO))));
+        return print(metrics::encode(&first, Some((&first, Duration::ZERO))));
     }
     let failed = |error| Failure::Output {
         to: args.listen.to_string(),
@@ -75,7 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
         let pause = Duration::from_secs(args.page_flags_every);
         thread::spawn(move || keep_reading(&flags, &proc, pause));
     }
-    eprintln!("serving http://{address}/metrics");
+    say_line(format!("serving http://{address}/metrics"));
     let proc = args.proc.clone();
     let figures = move || {
         let now = diagnose(&proc, FlagsPace::Never).ok()?;

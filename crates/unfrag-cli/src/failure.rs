@@ -3,14 +3,17 @@
 //! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
 //! cannot control the terminal.
 
-use crate::terminal;
+use crate::standard::{error_word, say};
 use std::borrow::Cow;
-use std::io::{self, ErrorKind, Write};
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::error::{self as lab, Asked, Remedy};
-use unfrag_lab::report::screen::{printable, printable_lines};
+use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
+use unfrag_linux::input_text::escaped_path;
+use unfrag_linux::no_room::{self, NoRoom};
 use unfrag_machine::scenario::ScenarioError;
 
 /// A command's result.
@@ -82,26 +85,44 @@ impl Failure {
     /// A file that cannot be written.
     pub fn output(to: &Path, error: io::Error) -> Failure {
         Failure::Output {
-            to: to.display().to_string(),
+            to: escaped_path(to),
             error,
+        }
+    }
+
+    /// Says of an output on a full disk how large it is.
+    #[must_use]
+    pub fn of_bytes(self, bytes: u64) -> Failure {
+        match self {
+            Failure::Output { to, error } if no_room::is_full(&error) => {
+                let error = no_room::at(error, Path::new(&to), Some(bytes));
+                Failure::Output { to, error }
+            }
+            other => other,
         }
     }
 
     /// Prints the message to the standard error; gives the exit status.
     pub fn report(self) -> ExitCode {
+        let is_quoted = matches!(self, Failure::Scenario(_));
         let (text, help, status) = match self {
             Failure::ReaderGone => return ExitCode::SUCCESS,
             Failure::Usage { cause, help } => (cause, help.into(), 2),
             Failure::Output { to, error } => {
-                let help = way_out(error.kind(), "write");
-                (format!("{to}: {}", without_number(&error)), help, 1)
+                let help = NoRoom::of(&error).map(|e| e.help().into());
+                let help = help.unwrap_or_else(|| way_out(error.kind(), "write"));
+                let said = without_number(&error);
+                // An error that names its place may name this one.
+                let place = format!("{to}: ");
+                let said = said.strip_prefix(&place).unwrap_or(&said);
+                (format!("{place}{said}"), help, 1)
             }
             Failure::Input(e) => {
                 let (text, help) = input_message(*e);
                 (text, help, 1)
             }
             Failure::Lab(e) => {
-                let file = e.file.as_ref().map(|f| format!("{}: ", f.display()));
+                let file = e.file.as_ref().map(|f| format!("{}: ", escaped_path(f)));
                 let what = match &e.cause {
                     lab::Cause::Option { option, what } => match flag(*option) {
                         Some(flag) => format!("{flag}: {what}"),
@@ -120,15 +141,18 @@ impl Failure {
                 )
             }
         };
-        // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
-        let (text, help) = (printable_lines(&text), printable(&help));
-        let (bold, end) = terminal::error_colors();
-        let mut err = io::stderr().lock();
-        // If this cannot be written either, only the exit status is left.
-        let _ = writeln!(err, "{bold}error:{end} {text}");
+        // A message about a scenario quotes its line, and marks the place below it.
+        let text = match is_quoted {
+            true => text,
+            false => printable(&text),
+        };
+        let mut said = error_word();
+        let _ = writeln!(said, " {}", text.trim_end());
         if !help.is_empty() {
-            let _ = writeln!(err, " help: {help}");
+            let _ = writeln!(said, " help: {}", printable(&help));
         }
+        // If this cannot be written either, only the exit status is left.
+        say(said);
         ExitCode::from(status)
     }
 }
@@ -170,7 +194,7 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
 fn input_message(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
     let mut text = String::new();
     if let Some(file) = &e.file {
-        text += &format!("{}: ", file.display());
+        text += &format!("{}: ", escaped_path(file));
     }
     if let Some(offset) = e.offset {
         text += &format!("byte {offset}: ");
@@ -203,7 +227,9 @@ fn way_out(kind: ErrorKind, act: &str) -> Cow<'static, str> {
         ErrorKind::NotFound => "check the path".into(),
         ErrorKind::PermissionDenied => format!("run as a user who may {act} it").into(),
         ErrorKind::IsADirectory => "name a file, not a directory".into(),
-        ErrorKind::StorageFull => "free some space, or write elsewhere".into(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space, or write elsewhere".into()
+        }
         _ => "".into(),
     }
 }

@@ -16,6 +16,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file::Writer;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::output::{Holds, Output};
 use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::target::Target;
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
     if recordings::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
-            format!("{} is an .unfrag file already", args.trace.display()),
+            format!("{} is an .unfrag file already", escaped_path(&args.trace)),
             "import takes the trace as a tracer wrote it",
         ));
     }
@@ -90,7 +91,7 @@ pub fn run(args: &Args) -> Result<()> {
             total.as_secs_f64(),
         );
     }
-    console.print(&out)
+    console.print(out)
 }
 
 /// What was imported.
@@ -197,7 +198,7 @@ fn summarize(recording: &Recording, counts: &Counts, out: &mut String) {
     let _ = writeln!(
         out,
         "source     {}, {}",
-        meta.source,
+        printable(&meta.source),
         counted(meta.cpus.into(), "CPU")
     );
     let span = counts

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
         return if args.json {
             print_json(&comparison)
         } else {
-            print(&changes::render(&comparison, &terminal::screen()))
+            print(changes::render(&comparison, &terminal::screen()))
         };
     }
     let name = args.snapshot.first().map(String::as_str);
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&inspection)
     } else {
-        print(&text::render(&inspection, &terminal::screen()))
+        print(text::render(&inspection, &terminal::screen()))
     }
 }
 

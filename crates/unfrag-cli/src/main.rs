@@ -17,12 +17,14 @@
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
-//! Below them, what they share: `input` reads what a command line names, `output` writes results, `terminal` and
-//! `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
+//! Below them, what they share: `input` reads what a command line names, `output` writes results, `standard` writes to the
+//! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
+// Text goes to the standard streams through `standard` alone.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod blame;
 mod calibrate;
@@ -43,6 +45,7 @@ mod record;
 mod replay;
 mod simulate;
 mod slab;
+mod standard;
 mod summary;
 mod terminal;
 mod top;
@@ -90,17 +93,21 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    standard::take_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(said) => return ExitCode::from(standard::say_of_options(&said)),
+    };
     // A recorder ends at a signal when its recording is made.
     #[cfg(target_os = "linux")]
-    let is_recorder = matches!(command, Command::Record(_));
+    let is_recorder = matches!(cli.command, Command::Record(_));
     #[cfg(not(target_os = "linux"))]
     let is_recorder = false;
     if !is_recorder {
         // Without it a signal leaves behind what is being written, and nothing else is lost.
         let _ = unfrag_linux::signals::end_without_leftovers();
     }
-    let done = match command {
+    let done = match cli.command {
         Command::Import(args) => import::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Replay(args) => replay::run(&args),

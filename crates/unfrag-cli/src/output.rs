@@ -4,27 +4,30 @@
 //! stands ([`Target`]). What is asked for by `-` has the standard output to itself.
 
 use crate::failure::{Failure, Result};
-use crate::terminal;
+use crate::{standard, terminal};
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use unfrag_linux::Error;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file;
+use unfrag_linux::input_text::{escaped_json, escaped_path};
 use unfrag_linux::output::{self, Holds};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::target::{self, Target};
 
 pub use crate::progress::Progress;
-pub use unfrag_lab::report::screen::Screen;
+pub use unfrag_lab::report::screen::{Screen, Text};
 
 /// Writes to the standard output.
 ///
 /// # Errors
 /// If that fails; [`Failure::ReaderGone`] if its reader has stopped.
-pub fn print(text: &str) -> Result<()> {
-    to_stdout(text.as_bytes())
+pub fn print(text: impl Into<Text>) -> Result<()> {
+    let text = text.into();
+    let written = standard::write(&text).map_err(stdout_failed);
+    written.map_err(|failure| failure.of_bytes(text.len() as u64))
 }
 
 /// Writes a value as JSON to the standard output.
@@ -32,7 +35,15 @@ pub fn print(text: &str) -> Result<()> {
 /// # Errors
 /// As [`print`].
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    print(&json(value)?)
+    print(json(value)?)
+}
+
+/// Writes a value as one line of JSON to the standard output.
+///
+/// # Errors
+/// As [`print`](fn@print).
+pub fn print_json_line(value: &impl serde::Serialize) -> Result<()> {
+    print(finished(serde_json::to_string(value))?)
 }
 
 fn to_stdout(content: &[u8]) -> Result<()> {
@@ -49,13 +60,22 @@ fn stdout_failed(error: io::Error) -> Failure {
     }
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::Output {
+/// A value as JSON.
+///
+/// # Errors
+/// If it is none that JSON has.
+pub fn json(value: &impl serde::Serialize) -> Result<String> {
+    finished(serde_json::to_string_pretty(value))
+}
+
+/// The line's end, and what controls a screen as escapes.
+fn finished(text: serde_json::Result<String>) -> Result<String> {
+    let mut text = text.map_err(|e| Failure::Output {
         to: "standard output".into(),
         error: e.into(),
     })?;
     text.push('\n');
-    Ok(text)
+    Ok(escaped_json(&text).into_owned())
 }
 
 /// Where a command's own text goes: the standard output, or the standard error if one of its files goes to the
@@ -105,9 +125,9 @@ impl Console {
     ///
     /// # Errors
     /// As [`print`](fn@print).
-    pub fn print(self, text: &str) -> Result<()> {
+    pub fn print(self, text: impl Into<Text>) -> Result<()> {
         if self.to_stderr {
-            let _ = io::stderr().lock().write_all(text.as_bytes());
+            standard::say(text);
             return Ok(());
         }
         print(text)
@@ -118,7 +138,7 @@ impl Console {
     /// # Errors
     /// As [`print`](fn@print).
     pub fn print_json(self, value: &impl serde::Serialize) -> Result<()> {
-        self.print(&json(value)?)
+        self.print(json(value)?)
     }
 }
 
@@ -131,7 +151,7 @@ pub fn is_stdout(path: &Path) -> bool {
 pub fn name_of(path: &Path) -> String {
     match is_stdout(path) {
         true => "standard output".into(),
-        false => path.display().to_string(),
+        false => escaped_path(path),
     }
 }
 
@@ -140,6 +160,11 @@ pub fn name_of(path: &Path) -> String {
 /// # Errors
 /// If it cannot be written; [`Failure::ReaderGone`] if the standard output's reader has stopped.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    let content = standard::for_place(path, content);
+    written(path, &content).map_err(|failure| failure.of_bytes(content.len() as u64))
+}
+
+fn written(path: &Path, content: &[u8]) -> Result<()> {
     match Target::of(path).map_err(|e| Failure::output(path, e))? {
         Target::Stdout => to_stdout(content),
         to => output::write(&to, content, Holds::Answer).map_err(|e| Failure::output(path, e)),
@@ -186,7 +211,7 @@ pub fn check_directory(option: &str, path: &Path) -> Result<()> {
         return Err(Failure::usage(
             format!(
                 "{option} {}: many files are written, so this must be a directory",
-                path.display()
+                escaped_path(path)
             ),
             "name a directory; it is made if it is not there",
         ));
@@ -205,7 +230,7 @@ pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
     let file = |path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     match (file(output), file(input)) {
         (Some(to), Some(from)) if to == from => Err(Failure::usage(
-            format!("{} is the file that is read", output.display()),
+            format!("{} is the file that is read", escaped_path(output)),
             "write to another one",
         )),
         _ => Ok(()),

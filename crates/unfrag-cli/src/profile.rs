@@ -65,6 +65,6 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&profile)
     } else {
-        console.print(&table::render(&profile, &console.screen()))
+        console.print(table::render(&profile, &console.screen()))
     }
 }

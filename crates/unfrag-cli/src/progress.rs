@@ -4,6 +4,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
+use unfrag_lab::report::screen::printable;
 
 /// A spinner or a bar, removed when it is dropped.
 pub struct Progress(ProgressBar);
@@ -23,7 +24,7 @@ impl Progress {
 
     /// Changes the message.
     pub fn message(&self, message: String) {
-        self.0.set_message(message);
+        self.0.set_message(printable(&message));
     }
 
     /// Shows a bar at `done` of `total`.

@@ -7,10 +7,11 @@ mod long;
 mod said;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, check_directory, name_of, write_recording};
+use crate::output::{Console, check_directory, json, name_of, write_recording};
 use crate::quantity::{bytes, size, thousands};
+use crate::standard::say;
 use crate::window::seconds;
-use said::{NotTaken, eprint_all, not_taken};
+use said::{NotTaken, not_taken};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::Error;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::record::{self, Done, Found, Keep, Options, Scope, Watched};
 use unfrag_linux::recording::Recording;
 
@@ -120,7 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(dir) = &args.recover {
         let _ = unfrag_linux::signals::end_without_leftovers();
         let recording = record::recover(dir, args.output.as_deref())?;
-        eprint_all(&described("recovered", &Summary::of(&recording)));
+        say(described("recovered", &Summary::of(&recording)));
         return Ok(ExitCode::SUCCESS);
     }
     let usual = if args.keep.is_some() {
@@ -161,7 +163,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let tell = &mut |f: Found| {
             // With --json all that is said is one value, at the end.
             if !args.json {
-                eprint_all(&long::sentence(&f));
+                say(long::sentence(&f));
             }
             found.push(f);
         };
@@ -173,10 +175,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     summary.file_bytes = done.file_bytes;
     summary.not_taken = not_taken(&done.untaken);
     if args.json {
-        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
-        eprint_all(&format!("{json}\n"));
+        say(json(&summary)?);
     } else {
-        eprint_all(&said(&done, &summary, &output));
+        say(said(&done, &summary, &output));
     }
     let status = done.status.map_or(0, record::command::status_of);
     if let Some(e) = done.cut_short {
@@ -201,10 +202,10 @@ pub fn guard(args: &GuardianArgs) -> Result<()> {
         instance: args.instance.clone(),
         in_segments: args.in_segments,
     };
-    let tell = &mut |found: Found| eprint_all(&long::sentence(&found));
+    let tell = &mut |found: Found| say(long::sentence(&found));
     if let Some(recording) = record::watch(&watched, tell)? {
         let summary = Summary::of(&recording);
-        eprint_all(&described(
+        say(described(
             "the recorder died; its recording was finished",
             &summary,
         ));
@@ -221,7 +222,10 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     let (recording, untaken) = record::snapshot(&args.proc);
     if recording.snapshots[0].files.is_empty() {
         return Err(Failure::usage(
-            format!("nothing of procfs can be read in {}", args.proc.display()),
+            format!(
+                "nothing of procfs can be read in {}",
+                escaped_path(&args.proc)
+            ),
             "give the directory where procfs is mounted",
         ));
     }
@@ -248,7 +252,7 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     for u in not_taken(&untaken) {
         let _ = writeln!(out, "{:>16}  not taken: {}", u.file, u.why);
     }
-    console.print(&out)
+    console.print(out)
 }
 
 /// What was recorded.
@@ -320,7 +324,11 @@ fn pages(recording: &Recording, name: &str) -> (u64, u64) {
 fn said(done: &Done, summary: &Summary, output: &Path) -> String {
     let mut out = String::new();
     for name in &done.stale {
-        let _ = writeln!(out, "removed {name}, left by a recorder that died");
+        let _ = writeln!(
+            out,
+            "removed {}, left by a recorder that died",
+            printable(name)
+        );
     }
     let each = summary.file_bytes as f64 / summary.allocations.max(1) as f64;
     let head = format!(
@@ -330,7 +338,12 @@ fn said(done: &Done, summary: &Summary, output: &Path) -> String {
     );
     out += &described(&head, summary);
     for u in &summary.not_taken {
-        let _ = writeln!(out, "not taken: {}: {}", printable(&u.file), u.why);
+        let _ = writeln!(
+            out,
+            "not taken: {}: {}",
+            printable(&u.file),
+            printable(&u.why)
+        );
     }
     out
 }

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::own_memory::most_memory;
 use crate::quantity;
+use crate::standard::say_line;
 use crate::window::WindowArgs;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
@@ -18,6 +19,7 @@ use unfrag_lab::replay::answer::ensemble;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self, Report};
 use unfrag_linux::Error;
+use unfrag_linux::input_text::escaped_path;
 use watcher::Watcher;
 
 /// Replay a recording: what would memory have looked like under another kernel or setting?
@@ -168,7 +170,7 @@ pub fn run(args: &Args) -> Result<()> {
     write(args, &report, console)?;
     if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
         let trees = quantity::counted(trees, "snapshot");
-        eprintln!("wrote {trees} to {}", directory.display());
+        say_line(format!("wrote {trees} to {}", escaped_path(directory)));
     }
     if args.timing {
         tell_time(&report, loaded, done);
@@ -255,12 +257,12 @@ fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
     if args.json {
         console.print_json(report)?;
     } else if report.observe.is_some() {
-        console.print(&observed::render(report, console.screen().width.min(110)))?;
+        console.print(observed::render(report, console.screen().width.min(110)))?;
     } else {
-        console.print(&terminal::render(report, &console.screen()))?;
+        console.print(terminal::render(report, &console.screen()))?;
     }
     for path in [&args.html, &args.svg].into_iter().flatten() {
-        eprintln!("wrote {}", name_of(path));
+        say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }
@@ -268,13 +270,13 @@ fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
 /// What was measured on this host, which is why it stands apart from the report.
 fn tell_time(report: &Report, loaded: Duration, done: Duration) {
     let events = report.recording.events as f64 * report.kernels.len().max(1) as f64;
-    eprintln!(
+    say_line(format!(
         "timing: loaded in {:.3} s, replayed in {:.3} s: {:.2} million events a second, loading included",
         loaded.as_secs_f64(),
         (done - loaded).as_secs_f64(),
         events / done.as_secs_f64() / 1e6,
-    );
+    ));
     if let Some(bytes) = most_memory() {
-        eprintln!("timing: {} MiB of memory at most", bytes >> 20);
+        say_line(format!("timing: {} MiB of memory at most", bytes >> 20));
     }
 }

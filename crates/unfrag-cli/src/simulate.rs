@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::output::{Console, Progress, check_not_input, check_writable, name_of, write_file};
+use crate::standard::say_line;
 use std::path::PathBuf;
 use unfrag_lab::era::sysctl;
 use unfrag_lab::simulate::{file, html, text};
@@ -74,11 +75,11 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&outcome)?;
     } else {
-        console.print(&text::render(&outcome))?;
+        console.print(text::render(&outcome))?;
     }
     if let Some(path) = &args.html {
         write_file(path, html::render(&outcome).as_bytes())?;
-        eprintln!("wrote {}", name_of(path));
+        say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }

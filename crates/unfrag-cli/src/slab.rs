@@ -158,7 +158,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&report)
     } else {
-        console.print(&table::render(&report, &console.screen()))
+        console.print(table::render(&report, &console.screen()))
     }
 }
 

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&summary)
     } else {
-        print(&text::render(&summary, args.top, &terminal::screen()))
+        print(text::render(&summary, args.top, &terminal::screen()))
     }
 }
 

@@ -56,11 +56,7 @@ fn is_utf8() -> bool {
     })
 }
 
-/// Escape sequences that begin and end an emphasised word on the standard error; empty without colour.
-pub fn error_colors() -> (&'static str, &'static str) {
-    if io::stderr().is_terminal() && colors_wanted() {
-        ("\x1b[1;31m", "\x1b[0m")
-    } else {
-        ("", "")
-    }
+/// Whether colours may be used on the standard error.
+pub fn colors_on_stderr() -> bool {
+    io::stderr().is_terminal() && colors_wanted()
 }

@@ -1,7 +1,7 @@
 //! `unfrag top`: what memory does, in a pool that runs, a replay or this host.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Progress, Screen, print};
+use crate::output::{Progress, Screen, Text, print, print_json_line};
 use crate::terminal;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -144,28 +144,22 @@ impl Pictures {
     fn show(&mut self, view: View) -> Result<()> {
         let before = self.before.as_ref();
         if self.json {
-            let line = serde_json::to_string(&Shown::new(&view, before));
-            let line = line.map_err(|e| Failure::Output {
-                to: "standard output".into(),
-                error: e.into(),
-            })?;
-            print(&(line + "\n"))?;
+            print_json_line(&Shown::new(&view, before))?;
         } else {
             let style = Style {
                 screen: self.screen,
                 // The rest is for the numbers.
                 rows: self.height.map_or(24, |h| (h / 2).max(4)),
             };
-            let clear = if self.screen.color {
-                "\x1b[2J\x1b[H"
-            } else {
-                ""
-            };
-            let end = if self.screen.color { "" } else { "\n" };
-            print(&format!(
-                "{clear}{}{end}",
-                text::render(&view, before, &style)
-            ))?;
+            let mut out = Text::new();
+            if self.screen.color {
+                out.clear_screen();
+            }
+            out.append(&text::render(&view, before, &style));
+            if !self.screen.color {
+                out.push('\n');
+            }
+            print(out)?;
         }
         self.before = Some(view);
         Ok(())

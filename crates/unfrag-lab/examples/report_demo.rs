@@ -20,7 +20,7 @@ fn main() {
                 color: true,
                 unicode: true,
             };
-            print!("{}", terminal::render(&report, &screen));
+            print!("{}", &*terminal::render(&report, &screen));
         }
     }
 }

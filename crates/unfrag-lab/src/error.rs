@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use unfrag_linux::input_text::{escaped_lines, escaped_path};
 use unfrag_machine::scenario::ScenarioError;
 
 /// The laboratory's result.
@@ -218,12 +219,12 @@ impl fmt::Display for Remedy {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write!(f, "{}: ", file.display())?;
+            write!(f, "{}: ", escaped_path(file))?;
         }
-        self.cause.fmt(f)?;
+        f.write_str(&escaped_lines(&self.cause.to_string()))?;
         match self.remedy {
             Remedy::Unknown => Ok(()),
-            ref remedy => write!(f, " ({remedy})"),
+            ref remedy => write!(f, " ({})", escaped_lines(&remedy.to_string())),
         }
     }
 }

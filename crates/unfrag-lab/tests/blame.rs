@@ -207,7 +207,7 @@ fn days_and_hours_have_dates_and_add_up() {
         color: false,
         unicode: false,
     };
-    let shown = text::render(&b, 1, &screen);
+    let shown = text::render(&b, 1, &screen).into_string();
     for wanted in [
         "By day",
         "By hour",

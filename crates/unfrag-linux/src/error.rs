@@ -2,8 +2,11 @@
 //!
 //! Invariant: an error names as much of file, byte offset, cause and way out as is known where it
 //! arose. Callers add what only they know with [`Error::in_file`] and [`Error::at`], which never
-//! overwrite what is there. No reader panics, whatever its input is.
+//! overwrite what is there. No reader panics, whatever its input is. What a message quotes of an input is shown escaped.
 
+use crate::input_text::{escaped_lines, escaped_path};
+use crate::no_room::NoRoom;
+use crate::packed::Overfull;
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -131,14 +134,14 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write!(f, "{}: ", file.display())?;
+            write!(f, "{}: ", escaped_path(file))?;
         }
         if let Some(offset) = self.offset {
             write!(f, "byte {offset}: ")?;
         }
-        write!(f, "{}", self.cause)?;
+        f.write_str(&escaped_lines(&self.cause.to_string()))?;
         if !self.help.is_empty() {
-            write!(f, " ({})", self.help)?;
+            write!(f, " ({})", escaped_lines(&self.help))?;
         }
         Ok(())
     }
@@ -155,7 +158,11 @@ impl std::error::Error for Error {
 
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Self {
-        Self::new(Cause::Io(e))
+        if let Some(over) = Overfull::of(&e) {
+            return over.into();
+        }
+        let help = NoRoom::of(&e).map_or("", NoRoom::help);
+        Self::new(Cause::Io(e)).help(help)
     }
 }
 

@@ -3,6 +3,7 @@
 //! The modules, from the bytes on the disk upwards:
 //!
 //! - [`error`]: what a reader says of an input that is not what it should be.
+//! - [`input_text`]: text of an input, made safe to be shown.
 //! - [`recording`]: a recording in memory: events as columns, and the snapshots beside them.
 //! - [`content`]: the bytes of a file of a snapshot, packed where they are many.
 //! - [`gfp_text`]: names of gfp bits, by era of the kernel.
@@ -17,6 +18,7 @@
 //!   (`unfinished`: until it is complete). [`signals`]: what ends the process meanwhile.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
+//! - [`no_room`]: an error of writing that says where, and how much was to be written.
 //! - `packed`: gzip, zstd, xz and bzip2.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
@@ -25,7 +27,9 @@ pub mod content;
 pub mod error;
 pub mod file;
 pub mod gfp_text;
+pub mod input_text;
 pub mod kernel_log;
+pub mod no_room;
 pub mod output;
 mod packed;
 pub mod procfs;

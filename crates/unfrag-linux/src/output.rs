@@ -14,6 +14,8 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use crate::input_text::escaped_path;
+use crate::no_room;
 use crate::target::{NO_FOLLOW, Target, own_user, parent};
 use crate::unfinished::Unfinished;
 
@@ -181,7 +183,7 @@ pub fn check(to: &Target) -> io::Result<()> {
 /// # Errors
 /// If there is no room for it.
 pub fn unnamed() -> io::Result<File> {
-    tempfile::tempfile()
+    tempfile::tempfile().map_err(|e| no_room::temporary(e, None))
 }
 
 /// Opens what is no regular file.
@@ -223,7 +225,7 @@ fn with_directory(e: io::Error, dir: &Path) -> io::Error {
         ErrorKind::ReadOnlyFilesystem => "Read-only file system",
         _ => return e,
     };
-    let place = dir.display();
+    let place = escaped_path(dir);
     io::Error::new(
         e.kind(),
         format!("{what} in the directory {place}, where it is written under another name first"),

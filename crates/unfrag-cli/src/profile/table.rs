@@ -5,7 +5,7 @@ use crate::quantity::{bytes, counted, thousands};
 use std::fmt::Write as _;
 use unfrag_lab::profile::class::Class;
 use unfrag_lab::profile::{Profile, Use};
-use unfrag_lab::report::screen::printable;
+use unfrag_lab::report::screen::{Text, printable};
 
 /// Caches listed, those taken most first.
 const CACHES: usize = 12;
@@ -13,8 +13,8 @@ const CACHES: usize = 12;
 const PROGRAMS: usize = 16;
 
 /// The whole profile.
-pub fn render(p: &Profile, screen: &Screen) -> String {
-    let mut out = String::new();
+pub fn render(p: &Profile, screen: &Screen) -> Text {
+    let mut out = Text::new();
     head(p, screen, &mut out);
     pages(&p.all, screen, &mut out);
     files(&p.all, &mut out);
@@ -23,7 +23,7 @@ pub fn render(p: &Profile, screen: &Screen) -> String {
     out
 }
 
-fn head(p: &Profile, screen: &Screen, out: &mut String) {
+fn head(p: &Profile, screen: &Screen, out: &mut Text) {
     let r = &p.recording;
     let command = match r.command.as_str() {
         "" => "a command that was not kept",
@@ -31,7 +31,7 @@ fn head(p: &Profile, screen: &Screen, out: &mut String) {
     };
     let title = printable(&format!("{}: {command}", r.file));
     let title: String = title.chars().take(screen.width).collect();
-    let _ = writeln!(out, "{}", screen.stressed(&title));
+    out.push_head(screen, &title);
     let mut facts = vec![
         format!("Linux {}", printable(&r.kernel)),
         counted(r.cpus.into(), "CPU"),
@@ -81,7 +81,7 @@ fn called(class: Class) -> &'static str {
     }
 }
 
-fn pages(all: &Use, screen: &Screen, out: &mut String) {
+fn pages(all: &Use, screen: &Screen, out: &mut Text) {
     let names = [
         "taken",
         "at most",
@@ -96,7 +96,7 @@ fn pages(all: &Use, screen: &Screen, out: &mut String) {
         let _ = write!(line, "{name:>10}");
     }
     let _ = write!(line, "{:>13}", "lives ms");
-    let _ = writeln!(out, "{}", screen.stressed(&line));
+    out.push_head(screen, &line);
     for (class, p) in &all.pages {
         let _ = write!(out, "{:<17}", called(*class));
         let freed = &p.freed_pages;
@@ -132,7 +132,7 @@ fn pages(all: &Use, screen: &Screen, out: &mut String) {
     }
 }
 
-fn files(all: &Use, out: &mut String) {
+fn files(all: &Use, out: &mut Text) {
     let f = &all.files;
     let pages = |n: u64| counted(n, "page");
     for (what, n, sizes) in [
@@ -159,7 +159,7 @@ fn files(all: &Use, out: &mut String) {
     }
 }
 
-fn programs(p: &Profile, screen: &Screen, out: &mut String) {
+fn programs(p: &Profile, screen: &Screen, out: &mut Text) {
     if p.program.is_empty() {
         return;
     }
@@ -167,7 +167,7 @@ fn programs(p: &Profile, screen: &Screen, out: &mut String) {
         "\n{:<20}{:>9}{:>11}{:>10}{:>11}{:>9}{:>8}{:>9}{:>9}",
         "program", "number", "life ms", "CPU ms", "anonymous", "90 %", "tables", "read", "written"
     );
-    let _ = writeln!(out, "{}", screen.stressed(&line));
+    out.push_head(screen, &line);
     for u in p.program.iter().take(PROGRAMS) {
         let Some(e) = &u.each else { continue };
         let name: String = printable(&u.name).chars().take(19).collect();
@@ -187,7 +187,7 @@ fn programs(p: &Profile, screen: &Screen, out: &mut String) {
     more(p.program.len(), PROGRAMS, out);
 }
 
-fn caches(p: &Profile, screen: &Screen, out: &mut String) {
+fn caches(p: &Profile, screen: &Screen, out: &mut Text) {
     if p.all.slab.is_empty() {
         return;
     }
@@ -195,7 +195,7 @@ fn caches(p: &Profile, screen: &Screen, out: &mut String) {
         "\n{:<24}{:>8}{:>12}{:>12}{:>12}{:>12}",
         "slab objects", "bytes", "taken", "at most", "freed", "held"
     );
-    let _ = writeln!(out, "{}", screen.stressed(&line));
+    out.push_head(screen, &line);
     for o in p.all.slab.iter().take(CACHES) {
         let name: String = printable(&o.cache).chars().take(23).collect();
         let _ = write!(out, "{name:<24}{:>8}", thousands(o.object_bytes));
@@ -207,7 +207,7 @@ fn caches(p: &Profile, screen: &Screen, out: &mut String) {
     more(p.all.slab.len(), CACHES, out);
 }
 
-fn more(all: usize, shown: usize, out: &mut String) {
+fn more(all: usize, shown: usize, out: &mut Text) {
     if all > shown {
         let _ = writeln!(out, "and {} more; --json has all of them", all - shown);
     }

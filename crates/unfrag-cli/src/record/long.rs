@@ -1,15 +1,18 @@
 //! What a recording in segments says: what it found at its beginning, and at its end what it holds and what it cost.
 
-use super::said::{NotTaken, eprint_all, not_taken};
+use super::said::{NotTaken, not_taken};
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::own_memory::{most_memory, number};
 use crate::quantity::{bytes, counted, thousands};
+use crate::standard::say;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::report::screen::printable;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::record::{DoneInSegments, Found};
 
 /// What the recorder itself took, as far as procfs says it.
@@ -142,10 +145,9 @@ pub fn report(done: DoneInSegments, found: &[Found], dir: &Path, json: bool) -> 
             failed: &t.failed,
             not_taken: not_taken(&done.untaken),
         };
-        let text = serde_json::to_string_pretty(&json).unwrap_or_default();
-        eprint_all(&format!("{text}\n"));
+        say(output::json(&json)?);
     } else {
-        eprint_all(&said(&done, dir, &cost));
+        say(said(&done, dir, &cost));
     }
     if let Some(failed) = t.failed.first() {
         return Err(Failure::usage(
@@ -163,7 +165,11 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
     let t = &done.totals;
     let mut out = String::new();
     for name in &done.stale {
-        let _ = writeln!(out, "removed {name}, left by a recorder that died");
+        let _ = writeln!(
+            out,
+            "removed {}, left by a recorder that died",
+            printable(name)
+        );
     }
     let removed = match t.removed {
         0 => String::new(),
@@ -172,7 +178,7 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
     let _ = writeln!(
         out,
         "{}: {}, {}{removed}",
-        dir.display(),
+        escaped_path(dir),
         counted(t.segments, "segment"),
         bytes(t.bytes)
     );
@@ -192,7 +198,12 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
         row("written", bytes(n));
     }
     for u in not_taken(&done.untaken) {
-        let _ = writeln!(out, "not taken: {}: {}", printable(&u.file), u.why);
+        let _ = writeln!(
+            out,
+            "not taken: {}: {}",
+            printable(&u.file),
+            printable(&u.why)
+        );
     }
     out
 }

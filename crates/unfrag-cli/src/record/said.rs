@@ -1,7 +1,6 @@
 //! What recorders say at their end.
 
 use serde::Serialize;
-use std::io::Write as _;
 use unfrag_linux::record::Untaken;
 
 /// A file that no snapshot has.
@@ -20,9 +19,4 @@ pub(super) fn not_taken(untaken: &[Untaken]) -> Vec<NotTaken> {
         why: u.why.clone(),
     };
     untaken.iter().map(one).collect()
-}
-
-/// To the standard error, which may be gone.
-pub(super) fn eprint_all(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

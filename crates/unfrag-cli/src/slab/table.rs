@@ -4,7 +4,7 @@ use crate::output::Screen;
 use crate::quantity::thousands;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unfrag_lab::report::screen::printable;
+use unfrag_lab::report::screen::{Text, printable};
 use unfrag_lab::slab::SlabReport;
 use unfrag_lab::slab::report::{AllocatorReport, CacheReport, Held};
 
@@ -12,10 +12,10 @@ use unfrag_lab::slab::report::{AllocatorReport, CacheReport, Held};
 const CACHES: usize = 12;
 
 /// The whole report.
-pub fn render(r: &SlabReport, screen: &Screen) -> String {
-    let mut out = String::new();
+pub fn render(r: &SlabReport, screen: &Screen) -> Text {
+    let mut out = Text::new();
     let title = format!("{}, Linux {}", printable(&r.source), printable(&r.kernel));
-    let _ = writeln!(out, "{}", screen.stressed(&title));
+    out.push_head(screen, &title);
     let _ = writeln!(
         out,
         "{} allocations, {} frees, limits for {} CPUs",
@@ -31,7 +31,7 @@ pub fn render(r: &SlabReport, screen: &Screen) -> String {
     out
 }
 
-fn left_out(r: &SlabReport, out: &mut String) {
+fn left_out(r: &SlabReport, out: &mut Text) {
     let parts = [
         (
             r.unknown_frees,
@@ -51,14 +51,18 @@ fn left_out(r: &SlabReport, out: &mut String) {
     }
 }
 
-fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
+fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut Text) {
     let mut row = |label: &str, value: &dyn Fn(&AllocatorReport) -> String, stress: bool| {
         let mut line = format!("{label:<36}");
         for a in &r.allocators {
             let _ = write!(line, "{:>12}", value(a));
         }
-        let line = if stress { screen.stressed(&line) } else { line };
-        let _ = writeln!(out, "{}", line.trim_end());
+        match stress {
+            true => out.push_head(screen, line.trim_end()),
+            false => {
+                let _ = writeln!(out, "{}", line.trim_end());
+            }
+        }
     };
     let kib = |bytes: u64| thousands(bytes / 1024);
     row("", &|a| a.allocator.clone(), true);
@@ -132,7 +136,7 @@ fn share(held: &Held) -> String {
 }
 
 /// Caches of the same name and size in all allocators, a line each.
-fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
+fn caches(r: &SlabReport, screen: &Screen, out: &mut Text) {
     let mut rows: BTreeMap<(&str, u32), Vec<Option<&CacheReport>>> = BTreeMap::new();
     for (i, a) in r.allocators.iter().enumerate() {
         for c in a.caches.iter().filter(|c| c.allocs > 0) {
@@ -151,7 +155,7 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
     for a in &r.allocators {
         let _ = write!(head, "{:>12}", a.allocator);
     }
-    let _ = writeln!(out, "{}", screen.stressed(&head));
+    out.push_head(screen, &head);
     for ((name, size), row) in rows.iter().take(CACHES) {
         let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
         let name: String = printable(name).chars().take(24).collect();

@@ -6,6 +6,10 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 const MOMENTS: u64 = 12;
 /// Intervals that a recording has at least, if one of the lengths allows it.
 const FEWEST: u64 = 6;
+/// Intervals that a recording has at most, so that the answer does not grow with the time between events.
+const MOST: u64 = 1000;
+/// Nanoseconds of a day.
+pub(super) const DAY: u64 = 86_400 * SECOND;
 /// Seconds of an interval: an hour for recordings of days.
 const LENGTHS: [u64; 6] = [3600, 600, 60, 10, 1, 0];
 
@@ -24,10 +28,14 @@ impl Spans {
     /// For events from `from` to `to`, in nanoseconds. Where they have a date, `epoch` are the nanoseconds from their clock
     /// to 1970; without one, intervals begin with the first event.
     pub(super) fn new(from: u64, to: u64, epoch: Option<i64>) -> Spans {
-        let lasts = to - from;
+        let lasts = to.saturating_sub(from);
         let fits = |s: &&u64| lasts >= **s * SECOND * FEWEST;
         let seconds = LENGTHS.iter().find(fits).copied().unwrap_or(1).max(1);
-        let length = seconds * SECOND;
+        let length = match seconds * SECOND {
+            few if lasts / few < MOST => few,
+            // Whole days, as many as it takes: one event may be far from all others.
+            _ => (lasts / MOST + 1).div_ceil(DAY).saturating_mul(DAY),
+        };
         let offset = epoch.map_or(from.wrapping_neg(), |o| o as u64);
         let begin = from.wrapping_add(offset);
         Spans {
@@ -44,8 +52,8 @@ impl Spans {
 
     /// When an interval begins, in the clock of events.
     pub(super) fn begin(&self, number: usize) -> u64 {
-        let begin = self.first + number as u64 * self.length;
-        begin.wrapping_sub(self.offset)
+        let after = (number as u64).wrapping_mul(self.length);
+        self.first.wrapping_add(after).wrapping_sub(self.offset)
     }
 
     /// Nanoseconds from one moment to the next.
@@ -82,6 +90,25 @@ mod tests {
         assert_eq!(spans.number(from + 2400 * SECOND), 1);
         assert_eq!(spans.number(to), 48);
         assert_eq!(date((from as i64 + epoch) as u64), "2026-11-28 06:20:00");
+    }
+
+    #[test]
+    fn however_far_an_event_is_there_are_few_intervals() {
+        for years in [1, 40, 292, 584] {
+            for epoch in [None, Some(0), Some(i64::MAX), Some(i64::MIN)] {
+                let to = (years * 365 * DAY).saturating_add(5);
+                let spans = Spans::new(5, to, epoch);
+                assert!(
+                    spans.number(to) <= MOST as usize,
+                    "{years} years: {spans:?}"
+                );
+                assert_eq!(spans.length % DAY, 0);
+                assert!(
+                    spans.begin(spans.number(to)) <= to,
+                    "{years} years: {spans:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::report::{Blame, Interval, Start};
 use crate::report::columns;
 use crate::report::number::{bytes, duration, percent, thousands};
-use crate::report::screen::{Screen, printable};
+use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
 /// Widest name of a holder.
@@ -14,8 +14,8 @@ const NAME: usize = 44;
 const BLOCK_BYTES: f64 = (2 << 20) as f64;
 
 /// The whole answer, with at most `top` holders.
-pub fn render(b: &Blame, top: usize, screen: &Screen) -> String {
-    let mut out = String::new();
+pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
+    let mut out = Text::new();
     let _ = writeln!(
         out,
         "{}, Linux {}: {} events in {}{}",
@@ -83,6 +83,7 @@ pub fn render(b: &Blame, top: usize, screen: &Screen) -> String {
     }
     let each = match b.interval_seconds {
         3600 => "By hour".to_owned(),
+        s if s >= 86_400 => format!("By {} days", s / 86_400),
         s if s >= 60 => format!("By {} min", s / 60),
         s => format!("By {s} s"),
     };
@@ -105,7 +106,7 @@ pub(super) fn known(start: Start) -> &'static str {
 }
 
 /// A row for each interval: a bar, and the holders with most.
-fn times(out: &mut String, b: &Blame, all: &[Interval], screen: &Screen) {
+fn times(out: &mut Text, b: &Blame, all: &[Interval], screen: &Screen) {
     let most = all.iter().map(|i| i.spoilt_blocks).fold(0.0, f64::max);
     let bar_width = (screen.width / 5).clamp(8, 30);
     let mut rows = vec![["from", "blocks", "", "mostly"].map(String::from).to_vec()];
@@ -144,8 +145,9 @@ fn bar(value: f64, most: f64, width: usize, unicode: bool) -> String {
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-fn head(out: &mut String, text: &str, screen: &Screen) {
-    let _ = writeln!(out, "\n{}", screen.stressed(text));
+fn head(out: &mut Text, text: &str, screen: &Screen) {
+    out.push('\n');
+    out.push_head(screen, text);
 }
 
 /// A number of blocks.

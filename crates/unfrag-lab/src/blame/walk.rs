@@ -3,7 +3,7 @@
 use super::held::{Held, MAX_ORDER, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
-use super::spans::{SECOND, Spans, date};
+use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::input::{Input, needed};
@@ -51,7 +51,7 @@ pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
         new_slabs: vec![],
         flags,
         spans,
-        next: first + spans.step(),
+        next: first.saturating_add(spans.step()),
         sums: BTreeMap::new(),
     };
     let wanted = Wanted {
@@ -323,7 +323,10 @@ impl Walk<'_> {
     fn look_until(&mut self, time: u64) {
         while self.next <= time {
             self.look(self.next);
-            self.next += self.spans.step();
+            let Some(next) = self.next.checked_add(self.spans.step()) else {
+                break;
+            };
+            self.next = next;
         }
     }
 
@@ -382,7 +385,7 @@ impl Walk<'_> {
                 None => begin(n).saturating_sub(first),
             };
             let (_, day) = days
-                .entry(since / (86_400 * SECOND))
+                .entry(since / DAY)
                 .or_insert_with(|| (begin(n), Sums::default()));
             day.add(sums);
         }
@@ -393,7 +396,11 @@ impl Walk<'_> {
             holders: order.iter().map(holder).collect(),
             interval_seconds: self.spans.length / SECOND,
             intervals: intervals.collect(),
-            days: if days.len() > 1 { days } else { vec![] },
+            // Intervals of days are days.
+            days: match days.len() {
+                2.. if self.spans.length < DAY => days,
+                _ => vec![],
+            },
             ..Blame::default()
         }
     }

@@ -7,6 +7,7 @@
 mod measure;
 
 use crate::report::columns;
+use crate::report::screen::Text;
 use serde::Serialize;
 use std::fmt::Write as _;
 use unfrag_machine::Calibration;
@@ -115,7 +116,7 @@ fn file(measured: &[Measured]) -> String {
 }
 
 /// The measurements as a table.
-pub fn render(costs: &Costs) -> String {
+pub fn render(costs: &Costs) -> Text {
     let head = ["cost", "here, ns", "committed, ns", "what is one of it"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for m in &costs.measured {
@@ -135,7 +136,7 @@ pub fn render(costs: &Costs) -> String {
     let mut out = String::new();
     columns::push(&mut out, "", 1, &rows);
     let _ = writeln!(out, "\ncalibration {}", costs.calibration);
-    out
+    out.into()
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ fn without_sysctls_or_counters_nothing_is_all_clear() {
             "buddyinfo",
             b"Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 10 \n".to_vec(),
         );
-        let said = text::render(&examined(&host).diagnosis, &Screen::default());
+        let said = text::render(&examined(&host).diagnosis, &Screen::default()).into_string();
         assert!(!said.contains("nothing to change"), "{lacking}: {said}");
         assert!(
             said.contains("not judged, as not seen"),
@@ -196,7 +196,7 @@ fn a_release_that_is_none_is_named_and_the_rule_that_was_assumed() {
         d.unread
     );
     assert!(d.kernel_rules_assumed);
-    let said = text::render(&d, &Screen::default());
+    let said = text::render(&d, &Screen::default()).into_string();
     assert!(said.contains("by the rule of 6.18, assumed"), "{said}");
     assert!(said.contains("--kernel RELEASE"), "{said}");
     let mut given = evidence(&host);

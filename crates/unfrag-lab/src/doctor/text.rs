@@ -8,7 +8,7 @@ use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
 use crate::geometry::Geometry;
 use crate::report::number::{bytes, duration, percent, thousands};
-use crate::report::screen::Screen;
+use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
 pub use super::answer::answer;
@@ -78,29 +78,26 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
 }
 
 /// The whole diagnosis.
-pub fn render(d: &Diagnosis, screen: &Screen) -> String {
-    let mut out = String::new();
-    let head = |text: &str| screen.stressed(text);
+pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
+    let mut out = Text::new();
+    let head = |out: &mut Text, text: &str| {
+        out.push('\n');
+        out.push_head(screen, text);
+    };
     let kernel = d
         .kernel_release
         .as_deref()
-        .map_or(String::new(), |r| format!(", kernel {r}"));
+        .map_or(String::new(), |r| format!(", kernel {}", printable(r)));
     let up = d
         .uptime_seconds
         .map_or(String::new(), |s| format!(", up {}", duration(s)));
-    let _ = writeln!(out, "{}", head(&format!("{}{kernel}{up}", d.source)));
+    out.push_head(screen, &format!("{}{kernel}{up}", printable(&d.source)));
     if !d.zones.is_empty() {
-        let _ = writeln!(
-            out,
-            "\n{}",
-            head(&format!(
-                "Huge pages of {} that can be had",
-                bytes(d.huge_page_bytes)
-            ))
-        );
+        let size = bytes(d.huge_page_bytes);
+        head(&mut out, &format!("Huge pages of {size} that can be had"));
         huge_pages(d, &mut out);
         for z in &d.zones {
-            let _ = writeln!(out, "\n{}", head(&zone_title(z, d.page_size)));
+            head(&mut out, &zone_title(z, d.page_size));
             let _ = writeln!(out, "  {}", z.verdict);
             let f = &z.huge_pages;
             let _ = writeln!(
@@ -111,35 +108,35 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> String {
         }
     }
     if let Some(obstacles) = &d.obstacles {
-        let _ = writeln!(out, "\n{}", head("What stands in the way"));
+        head(&mut out, "What stands in the way");
         obstacle_table(obstacles, d, &mut out);
     }
     if !d.slabs.is_empty() {
-        let _ = writeln!(out, "\n{}", head("Slab caches"));
+        head(&mut out, "Slab caches");
         slab_table(d, &mut out);
     }
     if d.atomic.iter().any(is_said) {
-        let _ = writeln!(out, "\n{}", head("Requests that may not wait (GFP_ATOMIC)"));
+        head(&mut out, "Requests that may not wait (GFP_ATOMIC)");
         for r in d.atomic.iter().filter(|r| is_said(r)) {
             let _ = writeln!(out, "  {}", atomic_line(r, d));
         }
     }
     if !d.work.is_empty() {
-        let _ = writeln!(out, "\n{}", head("Stalls, failures and compaction"));
+        head(&mut out, "Stalls, failures and compaction");
         work_table(d, &mut out);
     }
     if !d.zones.is_empty() {
-        let _ = writeln!(out, "\n{}", head("Advice"));
+        head(&mut out, "Advice");
         advice(d, &mut out);
     }
     for note in &d.notes {
-        let _ = writeln!(out, "\nNote: {note}.");
+        let _ = writeln!(out, "\nNote: {}.", printable(note));
     }
     if !d.unread.is_empty() {
-        let _ = writeln!(out, "\n{}", head("Not seen"));
+        head(&mut out, "Not seen");
     }
     for u in &d.unread {
-        let _ = writeln!(out, "  {}: {}", u.file, u.why);
+        let _ = writeln!(out, "  {}: {}", printable(&u.file), printable(&u.why));
     }
     out
 }
@@ -190,10 +187,10 @@ fn zone_title(z: &ZoneDiagnosis, page_size: u64) -> String {
     let free = z.free_pages.map_or("free memory not known".into(), |n| {
         format!("{} free", size(n))
     });
-    format!("Node {}, zone {}: {free}{of}", z.node, z.zone)
+    format!("Node {}, zone {}: {free}{of}", z.node, printable(&z.zone))
 }
 
-fn huge_pages(d: &Diagnosis, out: &mut String) {
+fn huge_pages(d: &Diagnosis, out: &mut Text) {
     let f = &d.huge_pages;
     let mut row = |what: &str, n: Option<u64>| {
         if let Some(n) = n {
@@ -243,7 +240,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
             let _ = writeln!(
                 out,
                 "  without sync, vm.compact_memory ends early in zone {}: a folio of {} at frame {:#x} waits to be written and finds no free block of its size",
-                z.zone,
+                printable(&z.zone),
                 bytes(d.page_size << stop.order),
                 stop.pfn
             );
@@ -285,7 +282,7 @@ fn forecast_line(f: &Forecast, has_marks: bool, free: Option<u64>) -> String {
     out
 }
 
-fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut String) {
+fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut Text) {
     let blocks: u64 = d.zones.iter().filter_map(|z| z.blocks).sum();
     let _ = writeln!(
         out,
@@ -313,7 +310,7 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut String) {
     }
 }
 
-fn slab_table(d: &Diagnosis, out: &mut String) {
+fn slab_table(d: &Diagnosis, out: &mut Text) {
     let over = d.slabs[0].over_seconds;
     let grew = over.map_or(String::new(), |s| format!("grew in {}", duration(s)));
     let title = format!(
@@ -331,7 +328,7 @@ fn slab_table(d: &Diagnosis, out: &mut String) {
         });
         let line = format!(
             "  {:<24} {:>12} {:>16} {grown:>20}",
-            s.name,
+            printable(&s.name),
             bytes(s.pages.saturating_mul(d.page_size)),
             percent(s.used)
         );
@@ -339,7 +336,7 @@ fn slab_table(d: &Diagnosis, out: &mut String) {
     }
 }
 
-fn work_table(d: &Diagnosis, out: &mut String) {
+fn work_table(d: &Diagnosis, out: &mut Text) {
     let measured = d.work.iter().any(|w| w.per_second.is_some());
     let last = if measured { "a second now" } else { "" };
     let _ = writeln!(
@@ -365,7 +362,7 @@ fn work_table(d: &Diagnosis, out: &mut String) {
     }
 }
 
-fn advice(d: &Diagnosis, out: &mut String) {
+fn advice(d: &Diagnosis, out: &mut Text) {
     if d.advice.is_empty() && d.advice_lacks.is_empty() {
         let _ = writeln!(out, "  nothing to change by what was seen");
     }
@@ -373,7 +370,7 @@ fn advice(d: &Diagnosis, out: &mut String) {
         let now = a
             .current
             .as_ref()
-            .map_or(String::new(), |c| format!("   (now {c})"));
+            .map_or(String::new(), |c| format!("   (now {})", printable(c)));
         let _ = writeln!(out, "  {}{now}", a.command);
         let _ = writeln!(out, "    why:  {}", a.reason);
         let _ = writeln!(out, "    cost: {}", a.cost);

@@ -3,6 +3,7 @@
 use super::name::Name;
 use super::report::{Compared, Outcome, Report, Unfinished};
 use crate::report::columns;
+use crate::report::screen::Text;
 use std::fmt::Write as _;
 
 fn number(x: f64) -> String {
@@ -30,7 +31,7 @@ fn part_of(metric: &str) -> Option<(&str, usize)> {
 const PARTS: usize = 10;
 
 /// The tables.
-pub fn render(name: Name, r: &Report) -> String {
+pub fn render(name: Name, r: &Report) -> Text {
     let mut out = format!(
         "{}: {} {} a kernel, seeds from {}, calibration {}\n\
          ours: the median of the runs, from the least to the largest; times in virtual seconds\n\n",
@@ -44,7 +45,7 @@ pub fn render(name: Name, r: &Report) -> String {
     parts(&mut out, name, r);
     against(&mut out, &r.comparisons);
     unfinished(&mut out, r);
-    out
+    out.into()
 }
 
 fn metrics(out: &mut String, r: &Report) {

@@ -3,7 +3,7 @@
 use super::answer::{Explanation, Failure, ZoneAnswer};
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::printable_lines;
+use crate::report::screen::Text;
 
 /// Failures that are shown in full; of more the rest is a line each.
 const IN_FULL: usize = 20;
@@ -11,8 +11,8 @@ const IN_FULL: usize = 20;
 const MOST_SKIPPED: usize = 10;
 
 /// The whole answer. Nothing of the log in it controls the terminal.
-pub fn render(e: &Explanation) -> String {
-    printable_lines(&whole(e)) + "\n"
+pub fn render(e: &Explanation) -> Text {
+    whole(e).into()
 }
 
 fn whole(e: &Explanation) -> String {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag_linux::output;
+use unfrag_linux::{no_room, output};
 
 /// The memory that stores share.
 #[derive(Debug)]
@@ -88,9 +88,11 @@ impl Store {
                 Some(file) => file,
                 None => self.file.insert(output::unnamed()?),
             };
-            file.write_all_at(bytes, self.end)?;
+            let end = self.end + size;
+            file.write_all_at(bytes, self.end)
+                .map_err(|e| no_room::temporary(e, Some(end)))?;
             let at = self.end;
-            self.end += size;
+            self.end = end;
             Block::File {
                 at,
                 bytes: bytes.len(),

@@ -4,15 +4,14 @@
 
 use super::compare::{Change, Comparison, ZoneChange};
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::{Screen, printable};
+use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
 /// The whole comparison.
-pub fn render(c: &Comparison, screen: &Screen) -> String {
-    let mut out = String::new();
-    let head = |text: &str| screen.stressed(text);
+pub fn render(c: &Comparison, screen: &Screen) -> Text {
+    let mut out = Text::new();
     let title = format!("{} -> {}", printable(&c.before), printable(&c.after));
-    let _ = writeln!(out, "{}", head(&title));
+    out.push_head(screen, &title);
     for zone in &c.zones {
         let _ = writeln!(out, "\nNode {}, zone {}", zone.node, zone.zone);
         let (table, equal) = rows(zone, c);
@@ -23,7 +22,7 @@ pub fn render(c: &Comparison, screen: &Screen) -> String {
                 "{:<34} {:>14} {:>14} {:>14}",
                 "", "before", "after", "difference"
             );
-            let _ = writeln!(out, "{}", head(&columns));
+            out.push_head(screen, &columns);
             out.push_str(&table);
         }
         if !equal.is_empty() {

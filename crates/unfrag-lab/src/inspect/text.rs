@@ -2,15 +2,15 @@
 
 use super::{Inspection, Moment, ZoneState};
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::{Screen, printable};
+use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
 /// The last order that kernels consider cheap.
 const CHEAP: u8 = 3;
 
 /// The whole inspection: in full if it is of one moment, else a line for each zone and moment.
-pub fn render(inspection: &Inspection, screen: &Screen) -> String {
-    let mut out = String::new();
+pub fn render(inspection: &Inspection, screen: &Screen) -> Text {
+    let mut out = Text::new();
     match inspection.snapshots.as_slice() {
         [moment] => full(moment, &inspection.source, screen, &mut out),
         moments => overview(moments, &inspection.source, screen, &mut out),
@@ -18,19 +18,19 @@ pub fn render(inspection: &Inspection, screen: &Screen) -> String {
     out
 }
 
-fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut String) {
+fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut Text) {
     let title = match moment.name.as_str() {
-        name if name == source => source.to_owned(),
-        name => format!("{source}, snapshot {}", printable(name)),
+        name if name == source => printable(source),
+        name => format!("{}, snapshot {}", printable(source), printable(name)),
     };
-    let _ = writeln!(out, "{}", screen.stressed(&title));
+    out.push_head(screen, &title);
     for zone in &moment.zones {
         full_zone(zone, moment, screen, out);
     }
     unread(moment, out);
 }
 
-fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut String) {
+fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text) {
     let mib = |pages: u64| format!("{} MiB", number_of_mib(pages, moment.page_size));
     let _ = write!(out, "\nNode {}, zone {}: ", zone.node, zone.zone);
     let _ = match zone.free_pages {
@@ -65,7 +65,7 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Strin
         .max(zone.unusable_index.len())
         .max(zone.fragmentation_index.len());
     if orders > 0 {
-        let _ = writeln!(out, "{}", screen.stressed(&head));
+        out.push_head(screen, &head);
     }
     for order in 0..orders {
         let blocks = zone.free_blocks.as_ref().and_then(|b| b.get(order));
@@ -83,11 +83,7 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Strin
                 .map_or_else(dash, |&n| index(n)),
         );
         if [CHEAP, moment.huge_order].map(usize::from).contains(&order) {
-            let _ = writeln!(
-                out,
-                "{}",
-                screen.stressed(&format!("{line} {}", mark(screen)))
-            );
+            out.push_head(screen, &format!("{line} {}", mark(screen)));
         } else {
             let _ = writeln!(out, "{line}");
         }
@@ -127,7 +123,7 @@ fn index(value: f64) -> String {
     }
 }
 
-fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String) {
+fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut Text) {
     // The sizes are those of the first that tells something; of one host they are the same in all.
     let first = moments.iter().find(|m| !m.zones.is_empty());
     let huge_order = first.map_or(9, |m| m.huge_order);
@@ -135,7 +131,7 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
     let _ = writeln!(
         out,
         "{}: {} snapshots; unusable index at orders {CHEAP} and {huge_order}, extfrag_for_order {huge_order} in percent",
-        source,
+        printable(source),
         moments.len()
     );
     let names = moments.iter().map(|m| m.name.chars().count());
@@ -154,7 +150,8 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
         "mov.",
         "recl."
     );
-    let _ = writeln!(out, "\n{}", screen.stressed(&head));
+    out.push('\n');
+    out.push_head(screen, &head);
     for moment in moments {
         for zone in &moment.zones {
             let dash = || "-".to_owned();
@@ -214,12 +211,17 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
     }
 }
 
-fn unread(moment: &Moment, out: &mut String) {
+fn unread(moment: &Moment, out: &mut Text) {
     if !moment.unread.is_empty() {
         out.push('\n');
     }
     for unread in &moment.unread {
-        let _ = writeln!(out, "{}: {}", unread.file, printable(&unread.why));
+        let _ = writeln!(
+            out,
+            "{}: {}",
+            printable(&unread.file),
+            printable(&unread.why)
+        );
     }
     for note in &moment.notes {
         let _ = writeln!(out, "note: {}", printable(note));

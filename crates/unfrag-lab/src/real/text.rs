@@ -2,9 +2,10 @@
 
 use super::outcome::{Outcome, PERCENTILES, Report};
 use crate::report::columns;
+use crate::report::screen::Text;
 
 /// The table: a column a ground.
-pub fn render(r: &Report) -> String {
+pub fn render(r: &Report) -> Text {
     let mut out = format!(
         "hugepage-latency on real memory: {} MiB, three quarters of each 2 MiB free; times of a zeroed huge page\n\n",
         r.bytes >> 20
@@ -35,5 +36,5 @@ pub fn render(r: &Report) -> String {
     row("pages kept", &|o| o.pages_kept.to_string());
     row("pages wrong afterwards", &|o| o.pages_wrong.to_string());
     columns::push(&mut out, "", 1, &rows);
-    out
+    out.into()
 }

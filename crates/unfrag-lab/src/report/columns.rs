@@ -1,8 +1,15 @@
 //! Rows of text in aligned columns, two blanks apart.
 
+use std::fmt;
+
 /// Appends rows; the first `left` columns are aligned to the left, the others to the right. A row has as
 /// many cells as the first, which is the head.
-pub(crate) fn push<S: AsRef<str>>(out: &mut String, indent: &str, left: usize, rows: &[Vec<S>]) {
+pub(crate) fn push<S: AsRef<str>>(
+    out: &mut impl fmt::Write,
+    indent: &str,
+    left: usize,
+    rows: &[Vec<S>],
+) {
     let columns = rows.first().map_or(0, Vec::len);
     let length = |row: &Vec<S>, i: usize| row[i].as_ref().chars().count();
     let widest = |i| rows.iter().map(|row| length(row, i)).max().unwrap_or(0);
@@ -17,7 +24,7 @@ pub(crate) fn push<S: AsRef<str>>(out: &mut String, indent: &str, left: usize, r
             }
         });
         let line = padded.collect::<Vec<_>>().join("  ");
-        *out += &format!("{indent}{}\n", line.trim_end());
+        let _ = writeln!(out, "{indent}{}", line.trim_end());
     }
 }
 

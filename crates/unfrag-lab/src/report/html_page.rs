@@ -5,6 +5,7 @@
 use super::table::SideBySide;
 use serde::Serialize;
 use std::fmt::Write as _;
+use unfrag_linux::input_text::{escaped_json, escaped_lines};
 
 const FRAME: &str = include_str!("../../assets/page/frame.html");
 /// The style sheet.
@@ -52,13 +53,13 @@ pub(crate) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
 /// Data as JSON in which nothing can end the script element that holds it.
 pub(crate) fn json(data: &impl Serialize) -> String {
     let json = serde_json::to_string(data).expect("plain data with string keys");
-    json.replace('<', "\\u003c")
+    escaped_json(&json).replace('<', "\\u003c")
 }
 
-/// Text made safe for elements and quoted attributes.
+/// Text made safe for elements and quoted attributes, and for the terminal that a page may be printed to.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in escaped_lines(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

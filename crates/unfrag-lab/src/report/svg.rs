@@ -4,6 +4,7 @@ use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64 as Span;
 use plotters::prelude::*;
+use unfrag_linux::input_text::escaped_lines;
 
 /// Height of the title and of a row of the legend, in pixels.
 pub(crate) const TITLE: i32 = 34;
@@ -26,7 +27,7 @@ const GRID: RGBColor = RGBColor(0xe6, 0xe9, 0xed);
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// A picture of so many pixels as SVG. Every range that `draw` gives to the library has to be drawable.
+/// A picture of so many pixels as SVG, in which XML has no place for what controls a screen. Every range that `draw` gives to the library has to be drawable.
 pub(crate) fn in_memory(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> String {
     let mut out = String::new();
     {
@@ -34,7 +35,7 @@ pub(crate) fn in_memory(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> 
         // Writing into a string cannot fail.
         draw(&root).expect("an SVG in memory can be drawn");
     }
-    out
+    escaped_lines(&out).into_owned()
 }
 
 /// The lines and labels of a plot: horizontal lines alone.

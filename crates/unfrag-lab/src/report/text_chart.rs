@@ -2,6 +2,7 @@
 //!
 //! Invariant: no line is wider than asked for, and the same series give the same text.
 
+use super::screen::{Style, Text};
 use std::fmt::Write as _;
 
 /// How a series is drawn.
@@ -24,8 +25,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// How it is drawn.
     pub mark: Mark,
-    /// ANSI colour sequence body such as `34`, empty for none.
-    pub color: &'static str,
+    /// Its colour.
+    pub color: Style,
 }
 
 /// A chart to be drawn.
@@ -55,7 +56,7 @@ struct Cell {
     /// A character that replaces the dots.
     glyph: Option<char>,
     /// Colour of what was drawn last.
-    color: &'static str,
+    color: Style,
 }
 
 /// Braille dots of a cell by column (2) and row (4).
@@ -74,7 +75,7 @@ pub fn nice_ceiling(value: f64) -> f64 {
 
 impl Chart<'_> {
     /// The chart as lines of text, each ended by a newline.
-    pub fn draw(&self, series: &[Series]) -> String {
+    pub fn draw(&self, series: &[Series]) -> Text {
         let labels = self.y_labels();
         let label_width = labels.iter().map(String::len).max().unwrap_or(0);
         let columns = self.width.saturating_sub(label_width + 2).max(8);
@@ -96,7 +97,7 @@ impl Chart<'_> {
             }
         }
 
-        let mut out = String::new();
+        let mut out = Text::new();
         out.push_str(&clip(self.title, self.width));
         out.push('\n');
         let (wall, corner, floor) = if self.unicode {
@@ -180,7 +181,7 @@ impl Chart<'_> {
     }
 
     /// The legend, on as many lines as it takes.
-    fn push_legend(&self, out: &mut String, series: &[Series]) {
+    fn push_legend(&self, out: &mut Text, series: &[Series]) {
         let mut used = 0;
         for s in series {
             let sign = match s.mark {
@@ -192,7 +193,9 @@ impl Chart<'_> {
                 out.push('\n');
                 used = 0;
             }
-            let _ = write!(out, "  {} {}", colored(&sign, s.color), s.name);
+            out.push_str("  ");
+            out.push_styled(s.color, &sign);
+            let _ = write!(out, " {}", s.name);
             used += length;
         }
         out.push('\n');
@@ -200,19 +203,19 @@ impl Chart<'_> {
 }
 
 /// A row of cells, trailing blanks left out, a colour sequence only where the colour changes.
-fn push_row(out: &mut String, cells: &[Cell]) {
+fn push_row(out: &mut Text, cells: &[Cell]) {
     let shown = |c: &Cell| c.glyph.is_some() || c.dots != 0;
     let length = cells.iter().rposition(shown).map_or(0, |i| i + 1);
-    let mut color = "";
+    let mut color = Style::Plain;
     for cell in &cells[..length] {
-        let wanted = if shown(cell) { cell.color } else { "" };
+        let wanted = if shown(cell) {
+            cell.color
+        } else {
+            Style::Plain
+        };
         if wanted != color {
-            if !color.is_empty() {
-                out.push_str("\x1b[0m");
-            }
-            if !wanted.is_empty() {
-                let _ = write!(out, "\x1b[{wanted}m");
-            }
+            out.end(color);
+            out.begin(wanted);
             color = wanted;
         }
         out.push(match (cell.glyph, cell.dots) {
@@ -221,18 +224,7 @@ fn push_row(out: &mut String, cells: &[Cell]) {
             (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
         });
     }
-    if !color.is_empty() {
-        out.push_str("\x1b[0m");
-    }
-}
-
-/// `text` in an ANSI colour, or bare if there is none.
-pub fn colored(text: &str, color: &str) -> String {
-    if color.is_empty() {
-        text.into()
-    } else {
-        format!("\x1b[{color}m{text}\x1b[0m")
-    }
+    out.end(color);
 }
 
 /// At most `width` characters of `text`.
@@ -261,13 +253,13 @@ mod tests {
             name: "6.1".into(),
             points: vec![(0.0, 0.0), (10.0, 1.0)],
             mark,
-            color: "",
+            color: Style::Plain,
         }
     }
 
     #[test]
     fn an_ascii_slope_climbs_from_corner_to_corner() {
-        let text = chart(false).draw(&[slope(Mark::Glyph('*'))]);
+        let text = chart(false).draw(&[slope(Mark::Glyph('*'))]).into_string();
         let rows: Vec<&str> = text.lines().collect();
         assert!(text.is_ascii());
         assert!(rows[1].ends_with('*') && rows[1].len() == 24, "{text}");
@@ -278,7 +270,7 @@ mod tests {
     fn points_lie_over_braille_lines() {
         let mut dots = slope(Mark::Point('o'));
         dots.points.truncate(1);
-        let text = chart(true).draw(&[dots, slope(Mark::Line)]);
+        let text = chart(true).draw(&[dots, slope(Mark::Line)]).into_string();
         assert!(
             text.lines().nth(4).is_some_and(|l| l.contains("┤o⣀")
                 || l.contains("┤o⡠")
@@ -292,7 +284,7 @@ mod tests {
     fn values_outside_the_axes_stay_inside_the_plot() {
         let mut s = slope(Mark::Line);
         s.points = vec![(-5.0, -3.0), (50.0, 7.0)];
-        let text = chart(true).draw(&[s]);
+        let text = chart(true).draw(&[s]).into_string();
         assert!(text.lines().all(|l| l.chars().count() <= 24), "{text}");
     }
 

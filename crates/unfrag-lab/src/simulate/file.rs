@@ -1,10 +1,12 @@
 //! A scenario file, run.
 
+use crate::afford;
 use crate::era::sysctl;
 use crate::error::{Error as LabError, Result};
 use crate::profile::Catalog;
 use std::path::Path;
 use unfrag_linux::Error;
+use unfrag_linux::input_text::escaped_path;
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::{Outcome, Scenario};
 
@@ -31,7 +33,7 @@ pub struct Options<'a> {
 /// If the scenario or the costs cannot be read, or are wrong, or if the kernel has no such setting.
 pub fn run(file: &Path, options: &Options, mut progress: impl FnMut(u64, u64)) -> Result<Outcome> {
     let catalog = Catalog::beside(file);
-    let name = file.display().to_string();
+    let name = escaped_path(file);
     let scenario = Scenario::parse_with(&name, &text_of(file)?, &catalog)?;
     let mut kernel = scenario.kernel(options.kernel)?;
     for (i, (name, value)) in options.set.iter().enumerate() {
@@ -54,6 +56,13 @@ pub fn run(file: &Path, options: &Options, mut progress: impl FnMut(u64, u64)) -
         kernel.changes.push("oom-killer = false".to_owned());
     }
     let machine = scenario.machine(options.machine)?;
+    let memory = machine.memory.get_ref().0;
+    afford::check(memory, afford::MACHINE, 1).map_err(|e| {
+        let help = "give the scenario's machine less memory, or choose another with --machine";
+        LabError::contradiction(format!("machine {}: {e}", machine.name.get_ref()))
+            .in_file(file)
+            .help(help)
+    })?;
     let costs = options.costs.map(costs).transpose()?;
     let costs = costs.unwrap_or_else(Calibration::standard);
     let run = scenario.start(machine, &kernel, &costs, options.seed)?;
@@ -65,7 +74,7 @@ pub fn run(file: &Path, options: &Options, mut progress: impl FnMut(u64, u64)) -
 /// # Errors
 /// If it cannot be read, or is no calibration.
 pub fn costs(path: &Path) -> Result<Calibration> {
-    let name = path.display().to_string();
+    let name = escaped_path(path);
     let text = std::fs::read_to_string(path).map_err(|e| {
         let help = "name a calibration; `unfrag calibrate -o FILE` writes one";
         Error::from(e).help(help).in_file(path)

@@ -5,6 +5,7 @@ use super::phrases::{kernel, seconds};
 use super::tables;
 use super::tables::Table;
 use crate::report::columns;
+use crate::report::screen::Text;
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
 
@@ -12,7 +13,7 @@ use unfrag_machine::scenario::Outcome;
 const SPOILERS: usize = 5;
 
 /// The run.
-pub fn render(o: &Outcome) -> String {
+pub fn render(o: &Outcome) -> Text {
     let mut out = format!(
         "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time (calibration {})\n\n",
         o.scenario,
@@ -70,7 +71,7 @@ pub fn render(o: &Outcome) -> String {
         let _ = writeln!(out, "{}\n\n{}", failed.head, failed.reports);
     }
     push_table(&mut out, &tables::counters(o), "");
-    out
+    out.into()
 }
 
 /// Labels to the left, values to the right, two blanks between columns.

@@ -5,6 +5,7 @@
 
 use super::report::{AllocatorReport, CacheReport, SlabReport};
 use super::trace::{Action, SlabTrace, TracedCache};
+use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
 use std::collections::HashMap;
 use unfrag::kernel::preset;
@@ -43,6 +44,8 @@ impl Default for Options {
 /// # Errors
 /// If it has none, or the machine cannot have so much memory.
 pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabReport> {
+    afford::check(options.memory, afford::CORE, 1)
+        .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
     let trace = SlabTrace::of(rec)?;
     let cpus = options.cpus.unwrap_or(trace.cpus).max(1);
     let allocators = options

@@ -9,7 +9,7 @@ use super::report::{
 };
 use crate::report::columns;
 use crate::report::number::{duration, thousands};
-use crate::report::screen::{Screen, printable};
+use crate::report::screen::{Screen, Text, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -20,15 +20,15 @@ const UNKNOWN: &str = "-";
 
 /// Text being written.
 struct Page<'a> {
-    out: String,
+    out: Text,
     top: usize,
     screen: &'a Screen,
 }
 
 /// The whole summary, with at most `top` rows of each list.
-pub fn render(s: &Summary, top: usize, screen: &Screen) -> String {
+pub fn render(s: &Summary, top: usize, screen: &Screen) -> Text {
     let mut page = Page {
-        out: String::new(),
+        out: Text::new(),
         top,
         screen,
     };
@@ -59,7 +59,8 @@ impl Page<'_> {
     }
 
     fn head(&mut self, text: &str) {
-        let _ = writeln!(self.out, "\n{}", self.screen.stressed(text));
+        self.out.push('\n');
+        self.out.push_head(self.screen, text);
     }
 
     /// A table; the first `left` columns hold text. Rows beyond the first `top` are counted.

@@ -3,7 +3,7 @@
 use super::show::Shown;
 use super::{Area, View};
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::Screen;
+use crate::report::screen::{Screen, Style as Look, Text, printable};
 use std::fmt::Write as _;
 use unfrag_pool::cells::{Cell, Kind};
 
@@ -20,13 +20,13 @@ const BLOCK: u64 = 2 << 20;
 const FILLED: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The view, after `before`.
-pub fn render(view: &View, before: Option<&View>, style: &Style) -> String {
+pub fn render(view: &View, before: Option<&View>, style: &Style) -> Text {
     let shown = Shown::new(view, before);
-    let mut out = String::new();
+    let mut out = Text::new();
     let _ = write!(
         out,
         "{}: {} free",
-        view.title,
+        printable(&view.title),
         bytes(4096 * shown.free_frames)
     );
     if let Some(frames) = shown.frames.filter(|n| *n > 0) {
@@ -90,23 +90,26 @@ fn together(cells: &[Cell]) -> Cell {
     }
 }
 
-fn map(area: &Area, areas: usize, style: &Style, out: &mut String) {
+fn map(area: &Area, areas: usize, style: &Style, out: &mut Text) {
     let screen = &style.screen;
     let room = screen.width * (style.rows / areas).max(1);
     let each = area.cells.len().div_ceil(room).max(1);
     let of = bytes(each as u64 * BLOCK);
-    let _ = writeln!(out, "{}: a cell is {of}", area.name);
+    let _ = writeln!(out, "{}: a cell is {of}", printable(&area.name));
     let cells: Vec<Cell> = area.cells.chunks(each).map(together).collect();
     for row in cells.chunks(screen.width) {
-        let mut last = None;
+        let mut before = Look::Plain;
         for cell in row {
-            if screen.color && last != Some(cell.kind) {
-                let _ = write!(out, "\x1b[0;38;5;{}m", color(cell.kind));
-                last = Some(cell.kind);
+            let look = screen.style(Look::Ink(color(cell.kind)));
+            if look != before {
+                out.end(before);
+                out.begin(look);
+                before = look;
             }
             out.push(glyph(*cell, screen));
         }
-        out.push_str(if screen.color { "\x1b[0m\n" } else { "\n" });
+        out.end(before);
+        out.push('\n');
     }
 }
 
@@ -139,7 +142,7 @@ fn glyph(cell: Cell, screen: &Screen) -> char {
     }
 }
 
-fn legend(screen: &Screen, out: &mut String) {
+fn legend(screen: &Screen, out: &mut Text) {
     let kinds = [
         (Kind::Free, "free"),
         (Kind::Movable, "movable"),
@@ -149,13 +152,11 @@ fn legend(screen: &Screen, out: &mut String) {
     for (kind, name) in kinds {
         let eighths = if kind == Kind::Free { 0 } else { 8 };
         let sign = glyph(Cell { kind, eighths }, screen);
-        let _ = if screen.color {
-            write!(out, "\x1b[38;5;{}m{sign}\x1b[0m {name}  ", color(kind))
-        } else {
-            write!(out, "{sign} {name}  ")
-        };
+        let look = screen.style(Look::Ink(color(kind)));
+        out.push_styled(look, sign.encode_utf8(&mut [0; 4]));
+        let _ = write!(out, " {name}  ");
     }
-    out.truncate(out.trim_end().len());
+    out.drop_blanks();
     let half = if screen.color && screen.unicode {
         ""
     } else {
@@ -189,7 +190,7 @@ mod tests {
             },
             rows: 10,
         };
-        let text = render(&view, None, &style);
+        let text = render(&view, None, &style).into_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -197,7 +198,7 @@ mod tests {
         );
         assert_eq!(&lines[1..4], ["Node 0: a cell is 2 MiB", " .Mm", "uR"]);
         let small = Style { rows: 1, ..style };
-        let text = render(&view, None, &small);
+        let text = render(&view, None, &small).into_string();
         assert_eq!(
             text.lines().nth(2),
             Some(".Mu"),

@@ -23,6 +23,7 @@ use super::spool_name;
 use super::spooler::drain;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
+use crate::input_text::escaped_lines;
 use crate::recording::Recording;
 use crate::target::Target;
 use crate::trace::tracedat::raw;
@@ -187,7 +188,10 @@ fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<String
     instance.remove()?;
     // A file is made even if the disk is full: the spool holds most of the trace.
     if let Err(e) = copied {
-        eprintln!("warning: the end of the trace is missing: {e}");
+        eprintln!(
+            "warning: the end of the trace is missing: {}",
+            escaped_lines(&e.to_string())
+        );
     }
     counts
 }

@@ -15,6 +15,7 @@ use super::spool::Spool;
 use super::spool_name;
 use crate::error::{Error, Result};
 use crate::file::Reader;
+use crate::input_text::escaped_path;
 use crate::target::own_user;
 
 /// What became of a spool that was found.
@@ -85,7 +86,7 @@ fn recover(path: &Path) -> Result<Option<PathBuf>> {
         return match is_own && Reader::open(&segment).is_ok() {
             true => spool.remove().map(|()| None),
             false => {
-                let name = segment.display();
+                let name = escaped_path(&segment);
                 let why = format!("{name} is there already, and is no recording of this user");
                 Err(Error::malformed(why).in_file(path))
             }

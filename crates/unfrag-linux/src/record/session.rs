@@ -30,6 +30,7 @@ use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
 use super::tracefs::{Instance, Tracefs, WITHOUT_TRACING};
 use crate::error::{Error, Result};
+use crate::input_text::escaped_lines;
 use crate::recording::Recording;
 use crate::signals;
 use crate::snapshots::dates;
@@ -192,7 +193,7 @@ impl Events {
 /// The first error; prints the second as a warning.
 fn with_warning(e: Error, second: Result<()>) -> Error {
     if let Err(second) = second {
-        eprintln!("warning: {second}");
+        eprintln!("warning: {}", escaped_lines(&second.to_string()));
     }
     e
 }

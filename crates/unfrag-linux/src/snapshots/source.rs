@@ -1,10 +1,12 @@
 //! Directories, archives and logs as a list of files, unpacked.
 //!
-//! Invariant: no more is unpacked than the limit that [`open`] answers, whatever an archive declares.
+//! Invariant: no more is kept than an [`Allowance`] allows for the bytes that were read, and no more is read than the limit
+//! that [`open`] answers, whatever an archive declares.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -13,14 +15,16 @@ use super::{hosts, index, logs, pasted};
 use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::kpageflags;
-use crate::packed::unpack;
+use crate::packed::{Allowance, Overfull, unpack};
 use crate::recording::Snapshot;
 
+/// Bytes that an archive may tell of a file beside its header.
+const MOST_TOLD: u64 = 64 << 10;
 /// Depth to which directories are searched.
 const MAX_DEPTH: usize = 8;
-/// Bytes that anything may unpack to.
+/// Bytes that may be read of anything, to skip them or to pack them anew.
 const BASE: u64 = 1 << 30;
-/// Bytes that each packed byte may unpack to beyond that; page flags of an idle host shrink to less than
+/// Bytes that may be read for each packed byte beyond that; page flags of an idle host shrink to less than
 /// a thousandth.
 const BYTES_PER_BYTE: u64 = 4096;
 
@@ -36,34 +40,37 @@ pub(super) struct Found {
 /// Reads all files of interest of a directory, archive, log or pasted text.
 pub(super) fn read(path: &Path, found: &mut Found) -> Result<()> {
     let metadata = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+    let mut allowance = Allowance::new();
     if metadata.is_dir() {
-        let read = read_directory(path, &mut vec![], &mut found.entries);
+        let read = read_directory(path, &mut vec![], &mut allowance, &mut found.entries);
         return read.map_err(|e| e.in_file(path));
     }
     let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
-    let (unpacked, limit) = open(path).map_err(|e| e.in_file(path))?;
-    read_stream(&name, unpacked, limit, found).map_err(|e| e.in_file(path))
+    let (unpacked, limit) = open(path, &allowance).map_err(|e| e.in_file(path))?;
+    read_stream(&name, unpacked, (limit, allowance), found).map_err(|e| e.in_file(path))
 }
 
 /// Reads an archive, log or pasted text from memory, as [`read`] does from a file called `name`.
 pub(super) fn read_bytes(name: &str, bytes: &[u8], found: &mut Found) -> Result<()> {
     let limit = limit_of(bytes.len() as u64);
-    read_stream(name, unpack(bytes)?, limit, found)
+    let allowance = Allowance::new();
+    let unpacked = unpack(allowance.count(bytes))?;
+    read_stream(name, unpacked, (limit, allowance), found)
 }
 
 fn read_stream(
     name: &str,
     mut unpacked: Box<dyn Read + '_>,
-    limit: u64,
+    (limit, mut allowance): (u64, Allowance),
     found: &mut Found,
 ) -> Result<()> {
     let head = take_some(&mut unpacked, 512)?;
     let is_tar = head.get(257..262) == Some(b"ustar");
     let mut unpacked = Cursor::new(head).chain(unpacked);
     if is_tar || is_archive(name) {
-        return read_tar(unpacked, limit, &mut found.entries);
+        return read_tar(unpacked, limit, &mut allowance, &mut found.entries);
     }
-    let content = take(&mut unpacked, limit)?;
+    let content = allowance.keep_all(&mut unpacked, damaged)?;
     if logs::is_log(&content) {
         found.entries.push(Entry {
             directory: vec![],
@@ -109,7 +116,12 @@ fn is_wanted(directory: &[String], name: &str) -> bool {
     base == index::NAME || logs::file_of(base).is_some() || hosts::is_wanted(directory, base)
 }
 
-fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>) -> Result<()> {
+fn read_directory(
+    path: &Path,
+    inner: &mut Vec<String>,
+    allowance: &mut Allowance,
+    entries: &mut Vec<Entry>,
+) -> Result<()> {
     let mut names = vec![];
     for item in fs::read_dir(path).map_err(|e| Error::from(e).in_file(path))? {
         let item = item.map_err(|e| Error::from(e).in_file(path))?;
@@ -126,13 +138,14 @@ fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>
         let path = path.join(&name);
         if kind.is_dir() && inner.len() < MAX_DEPTH {
             inner.push(name);
-            read_directory(&path, inner, entries)?;
+            read_directory(&path, inner, allowance, entries)?;
             inner.pop();
         } else if kind.is_file() && inner.is_empty() && is_archive(&name) {
-            read_archive(&path, entries).map_err(|e| e.in_file(&path))?;
+            read_archive(&path, allowance, entries).map_err(|e| e.in_file(&path))?;
         } else if kind.is_file() && is_wanted(inner, &name) {
-            let (mut unpacked, limit) = open(&path).map_err(|e| e.in_file(&path))?;
-            let content = content_of(&name, &mut unpacked, limit).map_err(|e| e.in_file(&path))?;
+            let (mut unpacked, limit) = open(&path, allowance).map_err(|e| e.in_file(&path))?;
+            let content = content_of(&name, &mut unpacked, limit, allowance);
+            let content = content.map_err(|e| e.in_file(&path))?;
             let modified = fs::metadata(&path).and_then(|m| m.modified()).ok();
             let modified = modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
             entries.push(Entry {
@@ -146,22 +159,40 @@ fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>
     Ok(())
 }
 
-fn read_archive(path: &Path, entries: &mut Vec<Entry>) -> Result<()> {
-    let (unpacked, limit) = open(path)?;
-    read_tar(unpacked, limit, entries)
+fn read_archive(path: &Path, allowance: &mut Allowance, entries: &mut Vec<Entry>) -> Result<()> {
+    let (unpacked, limit) = open(path, allowance)?;
+    read_tar(unpacked, limit, allowance, entries)
 }
 
-fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result<()> {
+fn read_tar(
+    unpacked: impl Read,
+    limit: u64,
+    allowance: &mut Allowance,
+    entries: &mut Vec<Entry>,
+) -> Result<()> {
     let mut archive = tar::Archive::new(unpacked.take(limit));
-    let mut left = limit;
-    for item in archive.entries().map_err(damaged)? {
-        let mut item = item.map_err(damaged)?;
+    // Entries that only tell of the next one are read here: by itself the library keeps what they hold, however much.
+    let mut long_name: Option<Vec<u8>> = None;
+    for item in archive.entries().map_err(|e| damaged(&e))?.raw(true) {
+        let mut item = item.map_err(|e| damaged(&e))?;
         let offset = item.raw_header_position();
-        if !item.header().entry_type().is_file() {
+        let kind = item.header().entry_type();
+        if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+            let told = name_told(&mut item).map_err(|e| e.at(offset))?;
+            long_name = told.or(long_name);
             continue;
         }
-        let inner = item.path().map_err(damaged)?.into_owned();
-        let Some((directory, name)) = components(&inner) else {
+        if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
+            continue;
+        }
+        let name = match long_name.take() {
+            Some(name) => name,
+            None => item.path_bytes().into_owned(),
+        };
+        if !kind.is_file() {
+            continue;
+        }
+        let Some((directory, name)) = components(Path::new(OsStr::from_bytes(&name))) else {
             continue;
         };
         if !is_wanted(&directory, &name) {
@@ -174,14 +205,13 @@ fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result
             .ok()
             .and_then(|s| s.checked_mul(1_000_000_000));
         let content = if base_name(&name) == name {
-            content_of(&name, &mut item, left)
+            content_of(&name, &mut item, limit, allowance)
         } else {
-            let packed = take(&mut item, left).map_err(|e| e.at(offset))?;
-            left -= packed.len() as u64;
-            content_of(&name, &mut unpack(&packed[..])?, left)
+            let packed = allowance.keep_all(&mut item, damaged);
+            let packed = packed.map_err(|e| e.at(offset))?;
+            content_of(&name, &mut unpack(&packed[..])?, limit, allowance)
         };
         let content = content.map_err(|e| e.at(offset))?;
-        left -= content.len();
         let name = base_name(&name).to_owned();
         entries.push(Entry {
             directory,
@@ -193,8 +223,35 @@ fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result
     Ok(())
 }
 
-fn damaged(error: std::io::Error) -> Error {
-    Error::malformed(format!("the archive is damaged or cut off: {error}"))
+/// The name of the next entry, as an entry before it tells it.
+fn name_told(item: &mut tar::Entry<'_, impl Read>) -> Result<Option<Vec<u8>>> {
+    if item.size() > MOST_TOLD {
+        return Err(Error::too_large(
+            "the size in bytes of what an archive tells of a file",
+            item.size(),
+            MOST_TOLD,
+        )
+        .help("make the archive anew, or unpack it and give the directory"));
+    }
+    if !item.header().entry_type().is_gnu_longname() {
+        let Some(told) = item.pax_extensions().map_err(|e| damaged(&e))? else {
+            return Ok(None);
+        };
+        let path = told.flatten().find(|t| t.key_bytes() == b"path");
+        return Ok(path.map(|t| t.value_bytes().to_owned()));
+    }
+    let mut name = vec![];
+    item.read_to_end(&mut name).map_err(|e| damaged(&e))?;
+    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+    name.truncate(end);
+    Ok(Some(name))
+}
+
+fn damaged(error: &std::io::Error) -> Error {
+    Overfull::of(error).map_or_else(
+        || Error::malformed(format!("the archive is damaged or cut off: {error}")),
+        Error::from,
+    )
 }
 
 /// Directory and name of a path in an archive; `None` if it is none that an archive should hold.
@@ -211,14 +268,15 @@ fn components(path: &Path) -> Option<(Vec<String>, String)> {
     (names.len() <= MAX_DEPTH).then_some((names, name))
 }
 
-/// Opens a file that may be packed; gives also the number of bytes that it may unpack to.
-fn open(path: &Path) -> Result<(Box<dyn Read>, u64)> {
+/// Opens a file that may be packed; gives also the number of bytes that may be read of it.
+fn open(path: &Path, allowance: &Allowance) -> Result<(Box<dyn Read>, u64)> {
     let file = File::open(path)?;
     let size = file.metadata()?.len();
-    Ok((unpack(BufReader::new(file))?, limit_of(size)))
+    let packed = BufReader::new(allowance.count(file));
+    Ok((unpack(packed)?, limit_of(size)))
 }
 
-/// Bytes that a source of `size` bytes may unpack to.
+/// Bytes that may be read of a source of `size` bytes.
 fn limit_of(size: u64) -> u64 {
     size.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE)
 }
@@ -226,35 +284,27 @@ fn limit_of(size: u64) -> u64 {
 /// Up to `most` bytes of the beginning of `reader`.
 fn take_some(reader: &mut impl Read, most: u64) -> Result<Vec<u8>> {
     let mut head = vec![];
-    reader.take(most).read_to_end(&mut head).map_err(damaged)?;
+    let read = reader.take(most).read_to_end(&mut head);
+    read.map_err(|e| damaged(&e))?;
     Ok(head)
 }
 
-/// The content of the file called `name`, if it is no more than `limit` bytes; page flags are packed.
-fn content_of(name: &str, reader: &mut dyn Read, limit: u64) -> Result<Content> {
+/// The content of the file called `name`. Page flags are packed anew as they are read, so only their number is bounded,
+/// by `limit`; all else is kept as it is.
+fn content_of(
+    name: &str,
+    reader: &mut dyn Read,
+    limit: u64,
+    allowance: &mut Allowance,
+) -> Result<Content> {
     if base_name(name) != kpageflags::NAME {
-        return Ok(take(reader, limit)?.into());
+        return Ok(allowance.keep_all(reader, damaged)?.into());
     }
-    let content = Content::pack(reader.take(limit.saturating_add(1))).map_err(damaged)?;
-    check_size(content.len(), limit)?;
-    Ok(content)
-}
-
-/// Everything that `reader` gives, if it is no more than `limit` bytes.
-fn take(reader: &mut dyn Read, limit: u64) -> Result<Vec<u8>> {
-    let mut content = vec![];
-    reader
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut content)
-        .map_err(damaged)?;
-    check_size(content.len() as u64, limit)?;
-    Ok(content)
-}
-
-fn check_size(size: u64, limit: u64) -> Result<()> {
-    if size > limit {
+    let content = Content::pack(reader.take(limit.saturating_add(1))).map_err(|e| damaged(&e))?;
+    if content.len() > limit {
+        let size = content.len();
         return Err(Error::too_large("the unpacked size in bytes", size, limit)
             .help("this looks like a decompression bomb; if it is not, unpack it yourself first"));
     }
-    Ok(())
+    Ok(content)
 }

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use crate::content;
 use crate::error::{Error, Result};
+use crate::no_room;
 use crate::output;
+use crate::packed::Allowance;
 use crate::recording::{Events, Recording};
 use crate::trace::event::batches::{BATCH, Batches};
 use crate::trace::meter::{Meter, Metered};
@@ -141,12 +143,13 @@ fn stream_layer(
         }
         Format::Zstd | Format::Gzip if layer < MAX_LAYERS => {
             let (from, packed) = input.into_stream(meter);
-            let from = BufReader::new(from);
+            let allowance = Allowance::new();
+            let from = BufReader::new(allowance.count(from));
             let unpacked: Box<dyn Read> = match format {
                 Format::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
                 _ => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
             };
-            let unpacked = unpack::Capped::new(unpacked, packed);
+            let unpacked = allowance.bound(unpacked);
             let input = Input::Stream(Box::new(unpacked), Some(packed));
             stream_layer(input, options, meter, layer + 1, batches)
         }
@@ -161,7 +164,13 @@ impl Input {
             Input::File(file, len) => Ok((file, len)),
             Input::Stream(mut from, _) => {
                 let mut file = output::unnamed()?;
-                content::copy(&mut from, &mut file)?;
+                if let Err(e) = content::copy(&mut from, &mut file) {
+                    let written = file.metadata().map(|m| m.len()).ok();
+                    return Err(match e.raw_os_error().is_some() && no_room::is_full(&e) {
+                        true => no_room::temporary(e, written).into(),
+                        false => e.into(),
+                    });
+                }
                 let len = file.metadata()?.len();
                 Ok((file, len))
             }
@@ -178,7 +187,6 @@ impl Input {
 }
 
 fn read_layer(data: &[u8], options: &Options<'_>, layer: u32) -> Result<Recording> {
-    let packed = data.len() as u64;
     let unpacked = match Format::of(data) {
         Format::TraceDat => return tracedat::read(data),
         Format::PerfData => return perfdata::read(data),
@@ -187,8 +195,11 @@ fn read_layer(data: &[u8], options: &Options<'_>, layer: u32) -> Result<Recordin
         other @ (Format::Zstd | Format::Gzip) if layer == MAX_LAYERS => {
             return Err(other.refused());
         }
-        Format::Zstd => unpack::whole(zstd::Decoder::with_buffer(data)?, packed, "zstd")?,
-        Format::Gzip => unpack::whole(flate2::bufread::MultiGzDecoder::new(data), packed, "gzip")?,
+        Format::Zstd => unpack::whole(data, zstd::Decoder::with_buffer, "zstd")?,
+        Format::Gzip => {
+            let gzip = |from| Ok(flate2::bufread::MultiGzDecoder::new(from));
+            unpack::whole(data, gzip, "gzip")?
+        }
     };
     read_layer(&unpacked, options, layer + 1)
 }

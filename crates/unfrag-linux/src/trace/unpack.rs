@@ -6,6 +6,7 @@
 use std::io::Read;
 
 use crate::error::{Error, Result};
+use crate::packed::{Allowance, Counted};
 
 /// Output allowed for any input, in bytes.
 const BASE: u64 = 16 << 20;
@@ -67,47 +68,16 @@ pub(crate) fn block(
     Ok(())
 }
 
-/// A reader that gives no more than [`cap`] allows for the packed bytes.
-pub(crate) struct Capped<R> {
-    from: R,
-    left: u64,
-}
-
-impl<R: Read> Capped<R> {
-    /// Of what is packed in so many bytes.
-    pub fn new(from: R, packed: u64) -> Self {
-        Capped {
-            from,
-            left: packed.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE),
-        }
-    }
-}
-
-impl<R: Read> Read for Capped<R> {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.from.read(room)?;
-        match self.left.checked_sub(n as u64) {
-            Some(left) => {
-                self.left = left;
-                Ok(n)
-            }
-            None => Err(std::io::Error::other(HELP)),
-        }
-    }
-}
-
-/// Everything that a reader of a whole compressed file of `packed` bytes gives.
-pub(crate) fn whole(reader: impl Read, packed: u64, what: &str) -> Result<Vec<u8>> {
-    let cap = cap(packed);
-    let mut out = Vec::new();
-    reader
-        .take(cap + 1)
-        .read_to_end(&mut out)
-        .map_err(|e| Error::malformed(format!("{what} data is damaged: {e}")))?;
-    if out.len() as u64 > cap {
-        return Err(Error::too_large("the decompressed size in bytes", cap + 1, cap).help(HELP));
-    }
-    Ok(out)
+/// Everything that a reader of a whole compressed file gives. `unpacker` makes one of the packed bytes.
+pub(crate) fn whole<'a, R: Read + 'a>(
+    packed: &'a [u8],
+    unpacker: impl FnOnce(Counted<&'a [u8]>) -> std::io::Result<R>,
+    what: &str,
+) -> Result<Vec<u8>> {
+    let damaged = |e: &std::io::Error| Error::malformed(format!("{what} data is damaged: {e}"));
+    let mut allowance = Allowance::new();
+    let mut from = unpacker(allowance.count(packed))?;
+    allowance.keep_all(&mut from, damaged)
 }
 
 #[cfg(test)]
@@ -127,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused_after_a_bounded_amount_of_output() {
-        let bomb = std::io::repeat(0);
-        assert!(whole(bomb, 10, "zstd").is_err());
+        let e = whole(b"ten bytes!", |_| Ok(std::io::repeat(0)), "zstd").unwrap_err();
+        assert!(e.to_string().contains("the limit is"), "{e}");
     }
 }

@@ -7,20 +7,20 @@ use super::cell::{CELLS, Cell, cell, totals};
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::BLOCK_FRAMES;
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::Screen;
+use crate::report::screen::{Screen, Style, Text, printable};
 use std::fmt::Write as _;
 
 /// Rows of text that a zone takes at most.
 const MOST_ROWS: usize = 48;
 
 /// The map for a terminal; says what is missing where there are no page flags.
-pub fn terminal(x: &Examined, screen: &Screen) -> String {
+pub fn terminal(x: &Examined, screen: &Screen) -> Text {
     if x.blocks.is_empty() {
         return "There is no map without page flags: /proc/kpageflags, which only root may read.\n"
             .into();
     }
     let halves = screen.color && screen.unicode;
-    let mut out = String::new();
+    let mut out = Text::new();
     for (z, blocks) in x.diagnosis.zones.iter().zip(&x.blocks) {
         let cells: Vec<Cell> = blocks.blocks.iter().map(cell).collect();
         let room = screen.width * MOST_ROWS * if halves { 2 } else { 1 };
@@ -33,7 +33,7 @@ pub fn terminal(x: &Examined, screen: &Screen) -> String {
             out,
             "Node {}, zone {}: from {:#x}, a cell is {} ({})",
             z.node,
-            z.zone,
+            printable(&z.zone),
             blocks.first_pfn * 4096,
             match each {
                 1 => "a pageblock".into(),
@@ -58,44 +58,50 @@ fn glyph(cell: Cell) -> (char, u8) {
 }
 
 /// Two rows of cells in one of text: the upper half in the foreground, the lower in the background.
-fn draw_halves(cells: &[Cell], width: usize, out: &mut String) {
+fn draw_halves(cells: &[Cell], width: usize, out: &mut Text) {
     for rows in cells.chunks(2 * width) {
         let (upper, lower) = rows.split_at(rows.len().min(width));
         let mut last = None;
+        let mut before = Style::Plain;
         for (i, &u) in upper.iter().enumerate() {
             let colors = (glyph(u).1, lower.get(i).map(|&l| glyph(l).1));
             if last != Some(colors) {
-                let _ = match colors {
-                    (u, Some(l)) => write!(out, "\x1b[38;5;{u};48;5;{l}m"),
-                    (u, None) => write!(out, "\x1b[0;38;5;{u}m"),
+                let style = match colors {
+                    (u, Some(l)) => Style::InkUpon(u, l),
+                    (u, None) => Style::Ink(u),
                 };
+                // A ground without its own end would go on below a row that has none.
+                out.end(before);
+                out.begin(style);
+                before = style;
                 last = Some(colors);
             }
             out.push('▀');
         }
-        out.push_str("\x1b[0m\n");
+        out.end(before);
+        out.push('\n');
     }
 }
 
 /// A letter a cell.
-fn draw_letters(cells: &[Cell], screen: &Screen, out: &mut String) {
+fn draw_letters(cells: &[Cell], screen: &Screen, out: &mut Text) {
     for row in cells.chunks(screen.width) {
-        let mut line = String::new();
+        let mut line = Text::new();
         for &c in row {
             let (letter, color) = glyph(c);
-            match screen.color {
-                true => {
-                    let _ = write!(line, "\x1b[38;5;{color}m{letter}\x1b[0m");
-                }
-                false => line.push(letter),
-            }
+            line.push_styled(
+                screen.style(Style::Ink(color)),
+                letter.encode_utf8(&mut [0; 4]),
+            );
         }
-        let _ = writeln!(out, "{}", line.trim_end());
+        line.drop_blanks();
+        out.append(&line);
+        out.push('\n');
     }
 }
 
 /// The cells that occur, with the blocks of each.
-fn legend(x: &Examined, screen: &Screen, out: &mut String) {
+fn legend(x: &Examined, screen: &Screen, out: &mut Text) {
     let totals = totals(x);
     for (cell, letter, color, _, name) in CELLS {
         let n = totals[cell as usize];
@@ -103,15 +109,17 @@ fn legend(x: &Examined, screen: &Screen, out: &mut String) {
             continue;
         }
         let sample = match (screen.color, screen.unicode) {
-            (true, true) => format!("\x1b[38;5;{color}m██\x1b[0m"),
-            (true, false) => format!("\x1b[38;5;{color}m{letter}\x1b[0m "),
-            _ => format!("{letter} "),
+            (true, true) => "██".to_owned(),
+            _ => letter.to_string(),
         };
+        out.push_styled(screen.style(Style::Ink(color)), &sample);
         let _ = writeln!(
             out,
-            "{sample} {name:<24} {:>10} blocks {:>12}",
+            "{:pad$} {name:<24} {:>10} blocks {:>12}",
+            "",
             thousands(n),
-            bytes(n << 21)
+            bytes(n << 21),
+            pad = 2 - sample.chars().count()
         );
     }
 }
@@ -122,8 +130,11 @@ mod tests {
 
     #[test]
     fn two_rows_of_cells_share_a_line() {
-        let mut out = String::new();
+        let mut out = Text::new();
         draw_halves(&[Cell::Free, Cell::Slab, Cell::User], 2, &mut out);
-        assert_eq!(out, "\x1b[38;5;253;48;5;71m▀\x1b[0;38;5;160m▀\x1b[0m\n");
+        assert_eq!(
+            &*out,
+            "\x1b[38;5;253;48;5;71m▀\x1b[0m\x1b[38;5;160m▀\x1b[0m\n"
+        );
     }
 }

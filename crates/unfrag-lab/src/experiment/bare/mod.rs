@@ -17,7 +17,8 @@ pub(super) use setting::{machines, settings};
 use super::metric::Metrics;
 use super::name::Which;
 use super::variant::Kernel;
-use crate::error::Result;
+use crate::afford;
+use crate::error::{Asked, Error, Remedy, Result};
 use unfrag_machine::Calibration;
 use unfrag_machine::bare::Bare;
 
@@ -36,6 +37,8 @@ pub(super) fn run(
     let of = setting::description(kernel, machine, calibration)?;
     let holes = kernel.holes;
     let layout = of.layout().map_err(setting::no_machine)?;
+    afford::check(of.frames * 4096, afford::CORE, 1)
+        .map_err(|e| Error::option(Asked::Machine, e).remedy(Remedy::Other(Asked::Machine)))?;
     let mut metadata = vec![0u64; layout.words];
     let mut bare = Bare::boot(&of, &mut metadata).map_err(setting::no_machine)?;
     let mut metrics = match which {

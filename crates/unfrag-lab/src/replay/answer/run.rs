@@ -13,10 +13,11 @@ use super::options::{Mode, Options};
 use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::watch::Watch;
-use crate::error::Result;
+use crate::afford;
+use crate::error::{Asked, Error, Remedy, Result};
 use crate::input::Input;
 use crate::parallel::{both, threads};
-use crate::replay::model::Prepared;
+use crate::replay::model::{Prepared, resized};
 use crate::replay::start::{StartChoice, zone_facts};
 
 /// What a recording becomes from one start, and what its kernel showed from there on.
@@ -174,6 +175,11 @@ fn replay_kernels<'r>(
         .enumerate()
         .flat_map(|(k, asked)| Job::ensemble(k, &asked.paces, k < several))
         .collect();
+    if let Some(bytes) = options.memory {
+        resized(&main.prepared.start.zone_configs(), bytes)?;
+        afford::check(bytes, afford::MODEL, threads().min(jobs.len()) as u64)
+            .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
+    }
     let one = |job: &Job, watch: &mut dyn Watch| {
         let KernelReplay { from, question, .. } = &asked[job.kernel];
         from.prepared.replay_once(question, job.pace, watch)

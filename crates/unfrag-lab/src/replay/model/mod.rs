@@ -4,7 +4,7 @@
 //!   start, it infers what left no event, among the operations to come (`coming`). `fit`: without one, it fits the start to the anchor.
 //! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
-//!   `tally`: counts of what happened. `host`: what the allocator reports.
+//!   `tally`: counts of what happened. `host`: what the allocator reports. `pause`: how long daemons work between two operations.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
 
 mod boot;
@@ -15,6 +15,7 @@ mod host;
 mod huge_faults;
 mod huge_tries;
 mod inference;
+mod pause;
 mod prepared;
 mod reboot;
 pub mod reclaim;

@@ -6,6 +6,7 @@
 
 use super::host::ReplayHost;
 use super::sim::Sim;
+use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
 use crate::replay::start::{Frame, Start};
 use unfrag::kernel::{Rules, Sysctl};
@@ -74,7 +75,11 @@ pub fn reboot<'m>(
 ) -> Result<Sim<'m>> {
     let config = start.config(zones, rules, sysctl);
     let bad = |e: ConfigError| Error::contradiction(format!("these zones cannot be: {e}"));
-    *memory = vec![0; layout(&config).map_err(bad)?.words];
+    let words = layout(&config).map_err(bad)?.words;
+    *memory = afford::zeroed(words).ok_or_else(|| {
+        Error::option(Asked::Memory, "there is no memory for this model")
+            .remedy(Remedy::Other(Asked::Memory))
+    })?;
     let mut m = Manager::boot(&config, ReplayHost::default(), memory).map_err(bad)?;
     if recorded_marks {
         for (id, z) in (0..).map(ZoneId).zip(&start.zones) {

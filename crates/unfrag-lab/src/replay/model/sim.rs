@@ -9,6 +9,7 @@
 use super::compaction::Compaction;
 use super::host::ReplayHost;
 use super::huge_tries::{HugeFaults, is_huge};
+use super::pause::LONGEST_PAUSE_NS;
 use super::reclaim::{Reclaim, RecordedDaemon};
 use super::request_node::RequestNode;
 use super::tally::Tally;
@@ -116,13 +117,17 @@ impl<'m> Sim<'m> {
     fn tick(&mut self, time: u64) {
         let rules = self.manager.inspect().rules();
         let tuned = matches!(rules.pcp, Pcp::Orders { tuned: true, .. });
-        let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
-        while at <= time {
+        let mut at = match self.next_tick {
+            // What the lists of an idle host are after so long, they stay.
+            Some(at) => at.max(time.saturating_sub(LONGEST_PAUSE_NS)),
+            None => time.saturating_add(STAT_INTERVAL_NS),
+        };
+        while at <= time && at < u64::MAX {
             if tuned {
                 let cpus = self.manager.inspect().cpus();
                 cpus.for_each(|cpu| self.manager.vmstat_update(cpu));
             }
-            at += STAT_INTERVAL_NS;
+            at = at.saturating_add(STAT_INTERVAL_NS);
         }
         self.next_tick = Some(at);
     }

@@ -1,5 +1,6 @@
 //! What a snapshot says of the zones: extent, marks, protections, per-CPU lists.
 
+use crate::afford;
 use crate::error::{Error, Result};
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
@@ -131,16 +132,19 @@ fn node_id(node: u32) -> Result<NodeId> {
 /// Number of frame numbers that the zones reach up to.
 ///
 /// # Errors
-/// If that is more than 2^32 - 1.
+/// If that is more than 2^32 - 1, or more than memory here can hold the state of.
 pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
     let end = zones
         .iter()
         .map(|z| z.config.start.0.saturating_add(z.config.spanned))
         .max();
-    u32::try_from(end.unwrap_or(0))
+    let end = u32::try_from(end.unwrap_or(0))
         .ok()
         .filter(|&e| e < u32::MAX)
-        .ok_or_else(|| Error::contradiction("memory above 16 TiB"))
+        .ok_or_else(|| Error::contradiction("memory above 16 TiB"))?;
+    afford::check(u64::from(end) * 4096, afford::REPLAY, 1)
+        .map_err(|e| Error::contradiction(format!("by zoneinfo, {e}")))?;
+    Ok(end)
 }
 
 /// Marks as a kernel shows them (with the boost) and the boost.

@@ -6,15 +6,16 @@ use super::wording::recording_sentence;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{ClassCheck, Observed};
 use crate::report::number::{percent, thousands};
+use crate::report::screen::Text;
 use std::fmt::Write as _;
 
 /// Share of unexplained events below which a recording counts as sound.
 const FEW: f64 = 0.001;
 
 /// The text, `width` columns wide; empty if the report is no observation.
-pub fn render(report: &Report, width: usize) -> String {
+pub fn render(report: &Report, width: usize) -> Text {
     let Some(seen) = &report.observe else {
-        return String::new();
+        return Text::new();
     };
     let mut out = String::new();
     wrap(&mut out, &recording_sentence(report), width);
@@ -39,7 +40,7 @@ pub fn render(report: &Report, width: usize) -> String {
     wrap(&mut out, &text, width);
     counters(seen, &mut out, width);
     layouts(seen, &mut out);
-    out
+    out.into()
 }
 
 fn counters(seen: &Observed, out: &mut String, width: usize) {

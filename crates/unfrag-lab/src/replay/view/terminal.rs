@@ -10,15 +10,15 @@ use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, ZoneSample};
 use crate::report::number::{PAGE_BYTES, duration, mib, order_size, thousands};
-use crate::report::screen::Screen;
+use crate::report::screen::{Screen, Style, Text};
 use crate::report::table::SideBySide;
 use crate::report::text_chart::{Chart, Series};
-use crate::report::text_chart::{Mark, colored, nice_ceiling};
+use crate::report::text_chart::{Mark, nice_ceiling};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write as _;
 
 /// Colours of the kernels, in order and over again.
-const COLORS: [&str; 6] = ["34", "33", "32", "35", "36", "31"];
+const COLORS: [u8; 6] = [4, 3, 2, 5, 6, 1];
 /// Signs of the kernels where lines cannot be told apart by colour.
 const SIGNS: [char; 9] = ['#', '+', 'x', '=', '%', '*', '@', '~', '&'];
 /// Charts and sentences get no wider than this, however wide the terminal.
@@ -29,13 +29,13 @@ const CHART_ROWS: usize = 10;
 const FAILURES_LISTED: usize = 5;
 
 /// The whole report as text.
-pub fn render(report: &Report, screen: &Screen) -> String {
+pub fn render(report: &Report, screen: &Screen) -> Text {
     let page = Page {
         report,
         screen,
         zones: wording::zones(report),
     };
-    let mut out = String::new();
+    let mut out = Text::new();
     page.push_header(&mut out);
     let shown: Vec<&ZoneChoice> = page.shown_zones().collect();
     for zone in &shown {
@@ -70,7 +70,7 @@ impl Page<'_> {
         zone.label(wording::many_nodes(&self.zones))
     }
 
-    fn push_header(&self, out: &mut String) {
+    fn push_header(&self, out: &mut Text) {
         let r = self.report;
         self.push_wrapped(out, "", &wording::recording_sentence(r));
         self.push_wrapped(out, "", &wording::question_sentence(r));
@@ -79,7 +79,7 @@ impl Page<'_> {
         self.push_wrapped(out, "", &text);
     }
 
-    fn push_zone(&self, out: &mut String, zone: &ZoneChoice) {
+    fn push_zone(&self, out: &mut Text, zone: &ZoneChoice) {
         let title = format!(
             "{} at the end, after {} ({} MiB managed)",
             self.label(zone),
@@ -90,7 +90,7 @@ impl Page<'_> {
         self.push_side_by_side(out, &side_by_side::zone_table(self.report, zone));
     }
 
-    fn push_small_zones(&self, out: &mut String) {
+    fn push_small_zones(&self, out: &mut Text) {
         let small: Vec<String> = self
             .zones
             .iter()
@@ -104,12 +104,12 @@ impl Page<'_> {
         }
     }
 
-    fn push_totals(&self, out: &mut String) {
+    fn push_totals(&self, out: &mut Text) {
         self.push_title(out, "Whole replay");
         self.push_side_by_side(out, &side_by_side::totals_table(self.report));
     }
 
-    fn push_failures(&self, out: &mut String) {
+    fn push_failures(&self, out: &mut Text) {
         for kernel in &self.report.kernels {
             if kernel.failures.is_empty() {
                 continue;
@@ -139,7 +139,7 @@ impl Page<'_> {
         }
     }
 
-    fn push_accuracy(&self, out: &mut String) {
+    fn push_accuracy(&self, out: &mut Text) {
         for kernel in &self.report.kernels {
             let Some(accuracy) = &kernel.accuracy else {
                 continue;
@@ -196,7 +196,7 @@ impl Page<'_> {
         }
     }
 
-    fn push_charts(&self, out: &mut String, zone: &ZoneChoice) {
+    fn push_charts(&self, out: &mut Text, zone: &ZoneChoice) {
         let name = self.label(zone);
         let unusable = |z: &ZoneSample| z.unusable_index.get("9").copied();
         let free = |z: &ZoneSample| Some(pages_mib(z.free_pages));
@@ -216,13 +216,13 @@ impl Page<'_> {
             x_max,
             unicode: self.screen.unicode,
         };
-        out.push_str(&chart.draw(&self.series(zone, unusable)));
+        out.append(&chart.draw(&self.series(zone, unusable)));
         out.push('\n');
         let title = format!("{name}: free memory (MiB), over time");
         chart.title = &title;
         chart.y_max = nice_ceiling(most);
         chart.y_decimals = if most < 10.0 { 1 } else { 0 };
-        out.push_str(&chart.draw(&self.series(zone, free)));
+        out.append(&chart.draw(&self.series(zone, free)));
     }
 
     /// One series for the recorded kernel and one for each replayed one.
@@ -247,14 +247,14 @@ impl Page<'_> {
                 } else {
                     Mark::Glyph(SIGNS[i % SIGNS.len()])
                 },
-                color: self.color(COLORS[i % COLORS.len()]),
+                color: self.screen.style(Style::Named(COLORS[i % COLORS.len()])),
             })
             .collect();
         all.push(Series {
             name: "recorded".into(),
             points: points(&self.report.recorded),
             mark: Mark::Point(if self.screen.unicode { '●' } else { 'o' }),
-            color: self.color("1"),
+            color: self.screen.style(Style::Stressed),
         });
         all.retain(|s| !s.points.is_empty());
         all
@@ -269,7 +269,7 @@ impl Page<'_> {
         self.all_samples().map(|s| s.seconds).fold(0.0, f64::max)
     }
 
-    fn push_notes(&self, out: &mut String) {
+    fn push_notes(&self, out: &mut Text) {
         let notes = wording::notes(self.report);
         if notes.is_empty() {
             return;
@@ -281,7 +281,7 @@ impl Page<'_> {
     }
 
     /// A table with a column for each kernel, broken into several where the width demands it.
-    fn push_side_by_side(&self, out: &mut String, all: &SideBySide) {
+    fn push_side_by_side(&self, out: &mut Text, all: &SideBySide) {
         let labelled: Vec<(String, &[String])> = all
             .rows
             .iter()
@@ -332,11 +332,11 @@ impl Page<'_> {
         table
     }
 
-    fn push_table(&self, out: &mut String, table: &Table) {
+    fn push_table(&self, out: &mut Text, table: &Table) {
         for (i, line) in table.lines().enumerate() {
             let line = line.trim_end();
             if i == 0 {
-                out.push_str(&colored(line, self.color("1")));
+                out.append(&self.screen.stressed(line));
             } else {
                 out.push_str(line);
             }
@@ -344,12 +344,13 @@ impl Page<'_> {
         }
     }
 
-    fn push_title(&self, out: &mut String, title: &str) {
-        let _ = writeln!(out, "\n{}", colored(title, self.color("1")));
+    fn push_title(&self, out: &mut Text, title: &str) {
+        out.push('\n');
+        out.push_head(self.screen, title);
     }
 
     /// A paragraph; its first line begins with `lead`, the others are indented as far.
-    fn push_wrapped(&self, out: &mut String, lead: &str, text: &str) {
+    fn push_wrapped(&self, out: &mut Text, lead: &str, text: &str) {
         let indent = lead.chars().count();
         let room = self.text_width().saturating_sub(indent).max(1);
         let mut line = String::new();
@@ -376,10 +377,6 @@ impl Page<'_> {
 
     fn text_width(&self) -> usize {
         self.screen.width.min(WIDEST)
-    }
-
-    fn color(&self, code: &'static str) -> &'static str {
-        if self.screen.color { code } else { "" }
     }
 
     fn bullet(&self) -> &'static str {

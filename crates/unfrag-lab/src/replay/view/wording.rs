@@ -7,6 +7,7 @@ use crate::replay::answer::report::{
     Accuracy, FrameMatch, HugeFaults, Measure, Sample, ZoneSample,
 };
 use crate::report::number::{bytes, duration, order_size, percent, thousands};
+use crate::report::screen::printable;
 use std::collections::BTreeSet;
 
 /// A zone below this share of the managed memory is reported but neither pooled nor drawn first.
@@ -379,8 +380,8 @@ pub fn recording_sentence(report: &Report) -> String {
     let r = &report.recording;
     format!(
         "{}: Linux {}, {} {}, {} managed, {} events and {} snapshots in {}.",
-        r.file,
-        r.kernel_release,
+        printable(&r.file),
+        printable(&r.kernel_release),
         r.cpus,
         if r.cpus == 1 { "CPU" } else { "CPUs" },
         bytes(r.managed_bytes),

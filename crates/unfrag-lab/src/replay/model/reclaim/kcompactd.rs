@@ -3,6 +3,7 @@
 use super::pages::Pages;
 use crate::replay::causes::DaemonRun;
 use crate::replay::model::ReplayHost;
+use crate::replay::model::pause::LONGEST_PAUSE_NS;
 use unfrag::compact::Kcompactd;
 use unfrag::drive::Operation;
 use unfrag::reclaim::{Answer, Need};
@@ -114,7 +115,7 @@ impl ReplayKcompactd {
         }
     }
 
-    /// Works on a CPU up to a time.
+    /// Works on a CPU up to a time; of a pause that is longer than [`LONGEST_PAUSE_NS`], in its beginning alone.
     pub fn run(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
@@ -122,7 +123,12 @@ impl ReplayKcompactd {
         cpu: CpuId,
         time: u64,
     ) {
+        let last = self.next.map_or(0, |t| t.saturating_add(LONGEST_PAUSE_NS));
         while let Some(at) = self.next.filter(|&t| t <= time) {
+            if at > last || at == u64::MAX {
+                self.next = time.checked_add(1);
+                break;
+            }
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
             if self.is_asleep {
                 (self.woke, self.moved) = (at, 0);
@@ -136,17 +142,17 @@ impl ReplayKcompactd {
                     let moves = migration.asks().len() as u64;
                     self.answer = Answer::Migrated(pages.migrate(migration));
                     self.moved += moves;
-                    Some(at + moves * self.recorded.ns_per_moved())
+                    Some(at.saturating_add(moves.saturating_mul(self.recorded.ns_per_moved())))
                 }
                 Need::Turn { scanned, .. } => {
-                    Some(at + (u64::from(scanned) * NS_PER_SCANNED).max(1))
+                    Some(at.saturating_add((u64::from(scanned) * NS_PER_SCANNED).max(1)))
                 }
                 Need::Sleep(ms) => {
                     self.is_asleep = true;
                     self.answer = Answer::Left(0);
-                    ms.map(|ms| at + timer_wheel_wait(ms))
+                    ms.map(|ms| at.saturating_add(timer_wheel_wait(ms)))
                 }
-                _ => Some(at + 1),
+                _ => at.checked_add(1),
             };
         }
     }

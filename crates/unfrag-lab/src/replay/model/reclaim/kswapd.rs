@@ -4,6 +4,7 @@ use super::pages::Pages;
 use super::request_world::wait;
 use crate::replay::causes::AS_RECORDED;
 use crate::replay::model::ReplayHost;
+use crate::replay::model::pause::LONGEST_PAUSE_NS;
 use unfrag::drive::Operation;
 use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
 use unfrag::{CpuId, Manager, NodeId};
@@ -52,7 +53,7 @@ impl ReplayKswapd {
         }
     }
 
-    /// Works on a CPU up to a time. A page that it looks at takes as many nanoseconds as `ns_per_look`
+    /// Works on a CPU up to a time; of a pause that is longer than [`LONGEST_PAUSE_NS`], in its beginning alone. A page that it looks at takes as many nanoseconds as `ns_per_look`
     /// says for its node and the time, in units of [`AS_RECORDED`].
     pub fn run(
         &mut self,
@@ -62,7 +63,12 @@ impl ReplayKswapd {
         time: u64,
         ns_per_look: impl Fn(NodeId, u64) -> u64,
     ) {
+        let last = self.next.map_or(0, |t| t.saturating_add(LONGEST_PAUSE_NS));
         while let Some(at) = self.next.filter(|&t| t <= time) {
+            if at > last || at == u64::MAX {
+                self.next = time.checked_add(1);
+                break;
+            }
             // Writes that began for an answer that kswapd has not received yet have not ended.
             if !matches!(self.answer, Answer::Evicted(_)) {
                 pages.end_writes(m, at);
@@ -84,24 +90,24 @@ impl ReplayKswapd {
             self.next = match need {
                 Need::Turn { scanned, .. } => {
                     let looks = u64::from(scanned) * ns_per_look(self.node(), at);
-                    Some(at + (looks / u64::from(AS_RECORDED)).max(1))
+                    Some(at.saturating_add((looks / u64::from(AS_RECORDED)).max(1)))
                 }
                 Need::CongestionWait { ms, .. } => {
                     self.answer = Answer::Left(0);
-                    Some(at + wait(ms))
+                    Some(at.saturating_add(wait(ms)))
                 }
                 Need::Throttle { why, ms } => {
                     self.answer = Answer::Left(0);
-                    let most = at + wait(ms);
+                    let most = at.saturating_add(wait(ms));
                     let written = pages.enough_written();
                     let written = written.filter(|_| why == Throttle::Writeback);
-                    Some(written.map_or(most, |t| t.clamp(at + 1, most)))
+                    Some(written.map_or(most, |t| t.clamp(at.saturating_add(1), most)))
                 }
                 Need::Sleep(ms) => {
-                    self.sleeps_to = ms.map(|ms| at + u64::from(ms) * 1_000_000);
+                    self.sleeps_to = ms.map(|ms| at.saturating_add(u64::from(ms) * 1_000_000));
                     self.sleeps_to
                 }
-                _ => Some(at + 1),
+                _ => at.checked_add(1),
             };
         }
     }
