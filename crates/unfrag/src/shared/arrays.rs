@@ -63,11 +63,12 @@ impl Kept<'_> {
     pub fn forget_twins(&mut self, goes: usize) -> Option<u32> {
         let (first, rest) = self.of[..*self.len].split_at_mut(goes);
         // What is not set here is not among them.
-        let mut bits = [0u64; 8];
+        let mut bits = [0u64; 64];
         for &n in &*first {
-            bits[n as usize / 64 % 8] |= 1 << (n % 64);
+            bits[n as usize / 64 % 64] |= 1 << (n % 64);
         }
-        let is_twin = |n: u32| bits[n as usize / 64 % 8] >> (n % 64) & 1 == 1 && first.contains(&n);
+        let is_twin =
+            |n: u32| bits[n as usize / 64 % 64] >> (n % 64) & 1 == 1 && first.contains(&n);
         let twin = rest.iter().copied().find(|&n| is_twin(n))?;
         let mut left = 0;
         for i in 0..rest.len() {

@@ -112,8 +112,12 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.free_slow(n, order, t)
     }
 
-    /// Whether a block is among those that are kept.
-    fn keeps(&mut self, n: u32, order: Order) -> bool {
+    /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.
+    fn keeps(&mut self, n: u32, order: Order, t: usize) -> bool {
+        if matches!(order, Order::ZERO | BLOCK_ORDER) {
+            let kept = self.arrays.of(order, t);
+            return kept.is_some_and(|a| a.of[..*a.len].last() == Some(&n));
+        }
         (0..TYPES).any(|t| {
             let kept = self.arrays.of(order, t);
             kept.is_some_and(|a| a.of[..*a.len].contains(&n))
@@ -181,7 +185,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
     #[cold]
     #[inline(never)]
     fn free_slow(&mut self, n: u32, order: Order, t: usize) -> Result<(), GiveError> {
-        if self.keeps(n, order) {
+        if self.keeps(n, order, t) {
             return Err(GiveError::NotTaken(self.shared.frame(n)));
         }
         let mut result = Ok(());

@@ -76,8 +76,9 @@ fn all_at_once(memory: &Shared<'static, Slow>, cpus: usize, order: u8, atomic: b
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it takes all frames, many times")]
 fn no_number_of_cpus_gets_below_the_min_mark() {
-    let cpus = if cfg!(miri) { 2 } else { 8 };
+    let cpus = 8;
     for order in [0, 3, 9] {
         let (blocks, min) = (29, 10_000);
         let memory = memory(cpus, blocks, min);
@@ -93,8 +94,9 @@ fn no_number_of_cpus_gets_below_the_min_mark() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it takes all frames, many times")]
 fn who_cannot_wait_gets_all_and_no_more() {
-    let cpus = if cfg!(miri) { 2 } else { 8 };
+    let cpus = 8;
     for order in [0, 9] {
         let memory = memory(cpus, 8, 1000);
         let (mut got, mut left) = (0, 8 * 512);
