@@ -213,7 +213,7 @@ mod tests {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
             x ^ x >> 29
         };
-        (0..if cfg!(miri) { 10 } else { 400 }).map(move |i| {
+        (0..if cfg!(miri) { 5 } else { 400 }).map(move |i| {
             Map(core::array::from_fn(|_| match i % 5 {
                 0 => word() & word() & word(),
                 1 => word(),

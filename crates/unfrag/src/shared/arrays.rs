@@ -34,17 +34,11 @@ impl<const N: usize> Array<N> {
         self.of.get(last).copied()
     }
 
-    /// Whether a block is on it.
-    #[inline]
-    pub fn has(&self, block: u32) -> bool {
-        self.of.iter().take(self.len).any(|&b| b == block)
-    }
-
-    /// Puts a block on the array; false, if it has `limit` of them.
+    /// Puts a block on the array; false, if it has `limit` of them, or if it is there as the last one.
     #[inline]
     pub fn push(&mut self, block: u32, limit: u32) -> bool {
         let at = self.len;
-        if at >= limit as usize {
+        if at >= limit as usize || self.of.get(at.wrapping_sub(1)) == Some(&block) {
             return false;
         }
         let Some(slot) = self.of.get_mut(at) else {
@@ -65,6 +59,27 @@ pub(super) struct Kept<'a> {
 }
 
 impl Kept<'_> {
+    /// Takes those off the rest that are among the first `goes` as well: they were freed twice. Returns one of them.
+    pub fn forget_twins(&mut self, goes: usize) -> Option<u32> {
+        let (first, rest) = self.of[..*self.len].split_at_mut(goes);
+        // What is not set here is not among them.
+        let mut bits = [0u64; 8];
+        for &n in &*first {
+            bits[n as usize / 64 % 8] |= 1 << (n % 64);
+        }
+        let is_twin = |n: u32| bits[n as usize / 64 % 8] >> (n % 64) & 1 == 1 && first.contains(&n);
+        let twin = rest.iter().copied().find(|&n| is_twin(n))?;
+        let mut left = 0;
+        for i in 0..rest.len() {
+            if !is_twin(rest[i]) {
+                rest[left] = rest[i];
+                left += 1;
+            }
+        }
+        *self.len = goes + left;
+        Some(twin)
+    }
+
     /// By how much there is more than others were told, who are told now.
     pub fn show(&mut self) -> i32 {
         let shown = core::mem::replace(self.shown, *self.len);

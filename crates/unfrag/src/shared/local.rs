@@ -2,7 +2,6 @@
 
 use super::arrays::{Arrays, batch, room};
 use super::memory::Shared;
-use super::seen::Seen;
 use super::slot::Slot;
 use super::totals::Floor;
 use crate::frame::{MigrateType, Order, Pfn};
@@ -14,8 +13,6 @@ use lock_api::RawMutex;
 /// When it ends, it gives back what it keeps.
 pub struct Local<'s, 'm, R: RawMutex> {
     arrays: Arrays,
-    /// Of the single frames that are kept.
-    seen: Seen,
     slot: &'s Slot,
     shared: &'s Shared<'m, R>,
     home: usize,
@@ -30,7 +27,6 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         let (i, slot) = self.claim_slot(limit)?;
         Some(Local {
             arrays: Arrays::EMPTY,
-            seen: Seen::NONE,
             slot,
             shared: self,
             home: self.home_of(i),
@@ -70,13 +66,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
         let got = match order {
-            Order::ZERO => {
-                let got = self.arrays.singles[t].pop();
-                if let Some(n) = got {
-                    self.seen.remove(n);
-                }
-                got
-            }
+            Order::ZERO => self.arrays.singles[t].pop(),
             BLOCK_ORDER => self.arrays.huge[t].pop(),
             _ => None,
         };
@@ -89,9 +79,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// Gives back a block that a request of a type had, or an aligned part of one.
     ///
     /// # Errors
-    /// [`GiveError`], if no block of this order begins there, or if it is kept already: then it was freed twice. It may also
-    /// be about a block that was freed before, and is given back together with this one: that it is free already, or no
-    /// memory. What it names stays out of the free frames.
+    /// [`GiveError`], if no block of this order begins there, or if it was freed twice, where that is seen: the last time just
+    /// before, or as a block of order 1 to 3 that is kept still. It may also be about a block that was freed before, and is
+    /// given back together with this one: that it was freed twice, or is no memory. It is not handed out for it again.
     ///
     /// # Safety
     /// The block is the caller's, and nobody uses it any more: it was taken from the same memory, as it is or as a part of a
@@ -112,15 +102,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         // Called home, no array takes anything.
         let limit = self.slot.limit();
         let is_kept = match order {
-            Order::ZERO if self.seen.may_have(n) => false,
-            Order::ZERO => {
-                let is_kept = self.arrays.singles[t].push(n, limit);
-                if is_kept {
-                    self.seen.add(n);
-                }
-                is_kept
-            }
-            BLOCK_ORDER if self.arrays.huge.iter().any(|a| a.has(n)) => false,
+            Order::ZERO => self.arrays.singles[t].push(n, limit),
             BLOCK_ORDER => self.arrays.huge[t].push(n, room(order, limit)),
             _ => false,
         };
@@ -189,9 +171,6 @@ impl<R: RawMutex> Local<'_, '_, R> {
         // The lowest is handed out first.
         batch[..got].reverse();
         let n = batch[last];
-        if order == Order::ZERO {
-            batch[..last].iter().for_each(|&n| self.seen.add(n));
-        }
         if let Some(mut a) = kept {
             *a.len = last;
             self.slot.add_held(a.show() << order.0);
@@ -217,9 +196,10 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if len >= room(order, self.limit).max(1) as usize {
             // The older half.
             let goes = batch(order, self.limit).min(len);
-            if order == Order::ZERO {
-                kept.of[..goes].iter().for_each(|&n| self.seen.remove(n));
+            if let Some(twin) = kept.forget_twins(goes) {
+                result = result.and(Err(GiveError::NotTaken(self.shared.frame(twin))));
             }
+            let len = *kept.len;
             let given = self
                 .shared
                 .give(&mut kept.of[..goes], order, MigrateType::ALL[t]);
@@ -230,9 +210,6 @@ impl<R: RawMutex> Local<'_, '_, R> {
         }
         kept.of[*kept.len] = n;
         *kept.len += 1;
-        if order == Order::ZERO {
-            self.seen.add(n);
-        }
         result
     }
 
@@ -241,7 +218,6 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// # Errors
     /// [`GiveError`], for the first block that was refused, since it had been freed twice. All others are free then.
     pub fn flush(&mut self) -> Result<(), GiveError> {
-        self.seen = Seen::NONE;
         let mut result = Ok(());
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             for order in Arrays::orders() {

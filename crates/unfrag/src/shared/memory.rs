@@ -485,6 +485,9 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
         if let [shard, ..] = &self.shards
             && self.count == 1
         {

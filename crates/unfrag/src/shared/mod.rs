@@ -11,8 +11,7 @@
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `seen`: which frames
-//!   these are. `local`: `Local`.
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
 //! - `evacuate`: [`Evacuator`], which makes whole free blocks. `place`: [`Place`], where what moves goes. `report`: [`Report`], free page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
@@ -25,7 +24,6 @@ mod local;
 mod memory;
 mod place;
 mod report;
-mod seen;
 mod slot;
 mod totals;
 

@@ -44,8 +44,12 @@ fn refuse(what: &str, rows: &[Row], call: impl Fn(&mut Engine, u32, u32) -> Resu
         assert_eq!(got, Err(why(Pfn(at.into()))), "{what} {a:#x} {b}");
         let text = got.expect_err("an error").to_string();
         assert!(text.contains(&format!("{at:#x}")), "{text}");
-        assert_eq!(state(&mut e), before, "{what} {a:#x} {b}");
+        // Miri takes too long to look at everything after each.
+        if !cfg!(miri) {
+            assert_eq!(state(&mut e), before, "{what} {a:#x} {b}");
+        }
     }
+    assert_eq!(state(&mut e), before, "{what}");
 }
 
 #[test]
@@ -82,7 +86,8 @@ fn a_block_that_was_not_taken_is_not_given_back() {
         (u32::MAX - 511, 9, NoMemory, u32::MAX - 511),
         (0, 18, NoMemory, 0),
     ];
-    for mt in MigrateType::ALL {
+    let types = if cfg!(miri) { 1 } else { 7 };
+    for mt in MigrateType::ALL.into_iter().take(types) {
         refuse("give", &rows, |e, frame, order| {
             e.give(&[frame], Order(order as u8), mt)
         });
@@ -252,6 +257,7 @@ fn a_batch_frees_what_it_can() {
 
 /// Where too many blocks would be partly memory, nothing is added; what completes a block is, and whole ones are.
 #[test]
+#[cfg_attr(miri, ignore = "it has 640 blocks")]
 fn too_many_holes_are_refused() {
     let blocks = 640;
     let mut memory = memory(blocks * 512);

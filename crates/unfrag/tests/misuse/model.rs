@@ -104,7 +104,7 @@ fn order(c: &mut Chance) -> u8 {
 #[test]
 fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
     let first = setting("UNFRAG_SEED", 1);
-    let (seeds, steps) = if cfg!(miri) { (1, 150) } else { (20, 2000) };
+    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (20, 2000) };
     let mut wrong = 0;
     for seed in first..first + seeds {
         println!("seed {seed}");
@@ -181,6 +181,10 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
                 }
             };
             wrong += u32::from(answer.is_err());
+            // Miri takes too long to look at every block each time.
+            if cfg!(miri) && c.below(20) > 0 {
+                continue;
+            }
             e.validate().expect("a sound state");
             let counts = e.counts();
             assert_eq!(counts.free, model.count(Frame::Free));
@@ -207,7 +211,7 @@ fn own(owned: &mut Owned, p: Pfn, order: u8) {
 #[test]
 fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
     let first = setting("UNFRAG_SEED", 1);
-    let (seeds, steps) = if cfg!(miri) { (1, 150) } else { (15, 2000) };
+    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (15, 2000) };
     for seed in first..first + seeds {
         println!("seed {seed}");
         let mut c = Chance(seed);
@@ -300,7 +304,10 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     }
                 }
             }
-            check(&s, &owned, frames - start);
+            // As above.
+            if !cfg!(miri) || c.below(20) == 0 {
+                check(&s, &owned, frames - start);
+            }
         }
         for (p, order) in std::mem::take(&mut owned) {
             give_one(&s, p, order).expect("in use");

@@ -150,7 +150,7 @@ fn nobody_waits_for_a_kswapd_that_does_not_help() {
         with(era(name), Owners::default(), |m| {
             fill(m, PageFlags::empty());
             if has_kswapd {
-                daemon(m);
+                let _asleep = daemon(m);
             }
             drain_to(m, m.zone().marks.min / 2 - 8);
             let a = begin(m, 0, Gfp::KERNEL, Context::default());
