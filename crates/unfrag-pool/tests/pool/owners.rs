@@ -163,9 +163,8 @@ impl Owner for Moody {
             return;
         }
         if self.chance(50) {
-            // It writes to the place, and then forgets it.
+            // It writes to the place, and then does not use it.
             place.bytes().fill(3);
-            std::mem::forget(place);
             return;
         }
         // Now and then, it offers whatever it has under another tag.
