@@ -1,4 +1,6 @@
 //! Making and discarding slabs: pages, record, objects, table entries.
+//!
+//! Counts are relaxed: nothing is read because of one. Who destroys a cache has it alone, by the lock of the list of caches.
 
 use crate::cache_record::CacheRecord;
 use crate::formulas::{PAGE, SLAB_HEAD, bytes};

@@ -1,7 +1,7 @@
 //! kmalloc: one cache for each of a series of sizes, and whole pages above the largest.
 //! `spec: 6.1, 6.2`
 //!
-//! Which sizes there are is a question of the series ([`Sizes`]).
+//! Which sizes there are is a question of the series ([`Sizes`]). The count of pages is relaxed, as in `grow`.
 
 use crate::cache::{KmemCache, NoMemory};
 use crate::cpu::Cpu;

@@ -1,4 +1,6 @@
 //! Checks the invariants of a set of caches while no CPU uses it.
+//!
+//! Reads are relaxed, or under the lock of what they look at. If a CPU is at work nevertheless, it may find what is not so.
 
 use crate::cache_record::CacheRecord;
 use crate::fault::Name;
