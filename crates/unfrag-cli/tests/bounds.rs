@@ -74,13 +74,13 @@ fn run(words: &[&str], limit_kib: Option<u64>) -> Ran {
 /// A GiB of one byte, packed.
 fn gzip(byte: u8) -> Vec<u8> {
     let mut to = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
-    (0..1024).for_each(|_| to.write_all(&[byte; 1 << 20]).unwrap());
+    (0..1024).for_each(|_| to.write_all(&vec![byte; 1 << 20]).unwrap());
     to.finish().unwrap()
 }
 
 fn zstd(byte: u8) -> Vec<u8> {
     let mut to = zstd::Encoder::new(vec![], 1).unwrap();
-    (0..1024).for_each(|_| to.write_all(&[byte; 1 << 20]).unwrap());
+    (0..1024).for_each(|_| to.write_all(&vec![byte; 1 << 20]).unwrap());
     to.finish().unwrap()
 }
 

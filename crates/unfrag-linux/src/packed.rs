@@ -19,9 +19,8 @@ const XZ_KIB: u32 = 256 << 10;
 
 /// Bytes that may be kept of anything.
 const BASE: u64 = 16 << 20;
-/// Bytes that may be kept for each packed byte beyond that. Traces and logs shrink by 5 to 60 times, hundreds of copies of
-/// procfs by 120 (xz, zstd), one byte over and
-/// over again by 230 (the fastest gzip) to 30,000 times (zstd).
+/// Bytes that may be kept for each packed byte beyond that. Traces and logs shrink by 5 to 60 times, and hundreds of
+/// copies of procfs by 120 (xz, zstd); one byte over and over again by 230 (the fastest gzip) to 30,000 times (zstd).
 const BYTES_PER_BYTE: u64 = 200;
 
 /// The way out of an [`Allowance`] that is used up.
@@ -203,7 +202,7 @@ mod tests {
 
     fn zeros(mut to: impl Write, mib: usize) {
         for _ in 0..mib {
-            to.write_all(&[0; 1 << 20]).unwrap();
+            to.write_all(&vec![0; 1 << 20]).unwrap();
         }
     }
 
