@@ -94,7 +94,7 @@ enum Command {
 
 fn main() -> ExitCode {
     standard::take_panics();
-    let cli = match Cli::try_parse() {
+    let cli = match standard::options::<Cli>() {
         Ok(cli) => cli,
         Err(said) => return ExitCode::from(standard::say_of_options(&said)),
     };

@@ -4,13 +4,14 @@
 //! option or a library's message controls the terminal. No other module opens them.
 
 use crate::terminal;
+use clap::Parser;
 use std::backtrace::Backtrace;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::panic;
 use std::path::Path;
 use unfrag_lab::report::screen::{Style, Text};
-use unfrag_linux::input_text::{controls, escaped, escaped_json};
+use unfrag_linux::input_text::{escaped_bytes, escaped_json};
 use unfrag_linux::target::Target;
 
 /// Writes text to the standard output.
@@ -67,34 +68,29 @@ pub fn take_panics() {
     }));
 }
 
-/// What the reader of the command line has to say: a mistake, or the help that was asked for. Gives the exit status.
-pub fn say_of_options(said: &clap::Error) -> u8 {
-    let mut hostile: Vec<String> = std::env::args_os()
-        .flat_map(|word| pieces(&word.to_string_lossy()))
-        .filter(|piece| piece.contains(controls) || piece.contains('\u{fffd}'))
-        .collect();
-    if hostile.is_empty() {
-        // Its own colours stay, unless a word of the command line could be among them in disguise.
-        let _ = said.print();
-    } else {
-        hostile.sort_by_key(|piece| std::cmp::Reverse(piece.len()));
-        let mut text = said.render().to_string();
-        for piece in hostile {
-            text = text.replace(&piece, &escaped(&piece));
-        }
-        if said.use_stderr() {
-            say(text);
-        } else {
-            let _ = write(&text.into());
-        }
-    }
-    u8::try_from(said.exit_code()).unwrap_or(2)
+/// Reads the command line.
+///
+/// # Errors
+/// With what the reader has to say: a mistake, or the help that was asked for. It quotes words of the command line, so
+/// these are read again escaped: then its own colours are the only sequences in it.
+pub fn options<T: Parser>() -> Result<T, clap::Error> {
+    let said = match T::try_parse() {
+        Ok(options) => return Ok(options),
+        Err(said) => said,
+    };
+    let words = std::env::args_os().map(|w| escaped_bytes(w.as_encoded_bytes()));
+    Err(match T::try_parse_from(words) {
+        Err(escaped) => escaped,
+        Ok(_) => clap::Error::raw(
+            said.kind(),
+            Text::from(said.render().to_string()).into_string(),
+        ),
+    })
 }
 
-/// A word of the command line, and the parts of it that a message may quote.
-fn pieces(word: &str) -> Vec<String> {
-    let value = word.split_once('=').map_or(word, |(_, value)| value);
-    let mut all = vec![word.to_owned(), value.to_owned()];
-    all.extend(value.split(',').map(str::to_owned));
-    all
+/// Says what the reader of the command line has to say; gives the exit status.
+pub fn say_of_options(said: &clap::Error) -> u8 {
+    // If this cannot be written, only the exit status is left.
+    let _ = said.print();
+    u8::try_from(said.exit_code()).unwrap_or(2)
 }

@@ -4,6 +4,7 @@
 
 use super::report::Blame;
 use crate::report::number::thousands;
+use crate::report::screen::printable;
 use crate::report::svg::{
     Area, COLORS, Drawn, FONT, INK, LEGEND_ROW, TITLE, in_memory, plain_axes,
 };
@@ -31,7 +32,7 @@ fn color(number: usize) -> RGBColor {
 /// The name of a colour.
 fn label(blame: &Blame, number: usize) -> String {
     match blame.holders.get(number) {
-        Some(holder) if number < COLORED => holder.label(),
+        Some(holder) if number < COLORED => printable(&holder.label()),
         _ => format!("{} others", blame.holders.len().saturating_sub(COLORED)),
     }
 }
@@ -41,7 +42,7 @@ fn draw(root: &Area, blame: &Blame) -> Drawn {
     let (title, rest) = root.split_vertically(TITLE);
     let head = format!(
         "{}: spoilt pageblocks, by who holds their kernel memory",
-        blame.source
+        printable(&blame.source)
     );
     title.draw(&Text::new(
         head,

@@ -5,7 +5,7 @@
 use super::table::SideBySide;
 use serde::Serialize;
 use std::fmt::Write as _;
-use unfrag_linux::input_text::{escaped_json, escaped_lines};
+use unfrag_linux::input_text::{escaped, escaped_json, escaped_lines};
 
 const FRAME: &str = include_str!("../../assets/page/frame.html");
 /// The style sheet.
@@ -56,10 +56,19 @@ pub(crate) fn json(data: &impl Serialize) -> String {
     escaped_json(&json).replace('<', "\\u003c")
 }
 
-/// Text made safe for elements and quoted attributes, and for the terminal that a page may be printed to.
+/// Text on one line, made safe for elements and quoted attributes, and for the terminal that a page may be printed to.
 pub(crate) fn escape(text: &str) -> String {
+    entities(&escaped(text))
+}
+
+/// As [`escape`], with its line breaks.
+pub(crate) fn escape_lines(text: &str) -> String {
+    entities(&escaped_lines(text))
+}
+
+fn entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in escaped_lines(text).chars() {
+    for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -10,7 +10,7 @@ use super::phrases::{kernel, seconds};
 use super::tables;
 use super::tables::Table;
 use crate::report::html_page;
-use crate::report::html_page::{TIMELINE, escape, fill, paragraph};
+use crate::report::html_page::{TIMELINE, escape, escape_lines, fill, paragraph};
 use crate::report::number::{duration, thousands};
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
@@ -140,7 +140,7 @@ fn alloc_failures(o: &Outcome) -> String {
     let _ = writeln!(
         out,
         "<pre style=\"overflow-x: auto\">{}</pre></section>",
-        escape(&failed.reports)
+        escape_lines(&failed.reports)
     );
     out
 }

@@ -6,7 +6,7 @@ use super::cell::{CELLS, Cell, cell, totals};
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::FrameUse;
 use crate::doctor::text;
-use crate::report::html_page::{self, STYLE, escape, fill};
+use crate::report::html_page::{self, STYLE, escape, escape_lines, fill};
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::Screen;
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub fn html(x: &Examined) -> String {
         "summary" => summary(x),
         "legend" => legend(x),
         "zones" => zones(x),
-        "report" => escape(&text::render(d, &Screen::default())),
+        "report" => escape_lines(&text::render(d, &Screen::default())),
         "data" => data(x),
         "script" => SCRIPT.into(),
         other => unreachable!("the page's template has no {other}"),

@@ -8,6 +8,7 @@ use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, Spread, ZoneSample};
 use crate::report::number::{PAGE_BYTES, thousands};
+use crate::report::screen::printable;
 use crate::report::svg::{
     Area, COLORS, Drawn, FONT, INK, LEGEND_ROW, TITLE, in_memory, plain_axes,
 };
@@ -41,10 +42,10 @@ fn draw(root: &Area, report: &Report) -> Drawn {
     let head = match zone {
         Some(z) => format!(
             "{}, zone {}: predicted against recorded",
-            report.recording.file,
+            printable(&report.recording.file),
             z.label(wording::many_nodes(&zones))
         ),
-        None => report.recording.file.clone(),
+        None => printable(&report.recording.file),
     };
     let style = (FONT, 22).into_font().color(&INK);
     title.draw(&Text::new(head, (14, 10), style))?;
