@@ -1,6 +1,6 @@
 //! Frames of any addresses, with their tables in themselves: what the adaptors without a fixed memory stand on.
 //!
-//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.16
+//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.28
 //! bytes a frame. Frames are numbered by their address; a gigabyte is 2^18 frames.
 //!
 //! Memory that ends just beyond the boundary of a gigabyte has a piece there with no room for tables. That piece is left out.
