@@ -60,15 +60,19 @@ pub(super) struct Kept<'a> {
 
 impl Kept<'_> {
     /// Takes those off the rest that are among the first `goes` as well: they were freed twice. Returns one of them.
-    pub fn forget_twins(&mut self, goes: usize) -> Option<u32> {
+    pub fn forget_twins(&mut self, goes: usize, order: Order) -> Option<u32> {
         let (first, rest) = self.of[..*self.len].split_at_mut(goes);
-        // What is not set here is not among them.
+        // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
         let mut bits = [0u64; 64];
+        let place = |n: u32| ((n >> order.0) as usize / 64 % 64, (n >> order.0) % 64);
         for &n in &*first {
-            bits[n as usize / 64 % 64] |= 1 << (n % 64);
+            let (word, bit) = place(n);
+            bits[word] |= 1 << bit;
         }
-        let is_twin =
-            |n: u32| bits[n as usize / 64 % 64] >> (n % 64) & 1 == 1 && first.contains(&n);
+        let is_twin = |n: u32| {
+            let (word, bit) = place(n);
+            bits[word] >> bit & 1 == 1 && first.contains(&n)
+        };
         let twin = rest.iter().copied().find(|&n| is_twin(n))?;
         let mut left = 0;
         for i in 0..rest.len() {

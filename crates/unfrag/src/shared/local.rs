@@ -200,7 +200,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if len >= room(order, self.limit).max(1) as usize {
             // The older half.
             let goes = batch(order, self.limit).min(len);
-            if let Some(twin) = kept.forget_twins(goes) {
+            if let Some(twin) = kept.forget_twins(goes, order) {
                 result = result.and(Err(GiveError::NotTaken(self.shared.frame(twin))));
             }
             let len = *kept.len;
