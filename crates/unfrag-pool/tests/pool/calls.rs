@@ -11,10 +11,10 @@ use unfrag_pool::{Order, Owned, Owner, OwnerId, Place, Pool};
 const MIB: usize = 1 << 20;
 
 /// More than any of these tests may take.
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// Runs `f`, which must come to an end.
-fn ends<T: Send + 'static>(what: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
+pub fn ends<T: Send + 'static>(what: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
     let (to, from) = channel();
     let thread = std::thread::spawn(move || {
         let _ = to.send(f());
@@ -434,81 +434,6 @@ fn a_panic_of_an_owner_is_counted_and_the_daemons_go_on() {
         let all = std::iter::from_fn(|| pool.try_alloc(Order::HUGE).ok());
         assert_eq!(all.collect::<Vec<_>>().len(), 16);
     });
-}
-
-/// An owner that has the last of its pool, and drops it in a call of a daemon.
-struct Ends {
-    daemon: &'static str,
-    pool: Mutex<Option<Arc<Pool>>>,
-    block: Mutex<Option<Owned>>,
-    done: Mutex<Sender<()>>,
-}
-
-impl Ends {
-    fn end(&self) {
-        if std::thread::current().name() != Some(self.daemon) {
-            return;
-        }
-        let last = self.pool.lock().expect("no panic").take();
-        if let Some(pool) = last {
-            while Arc::strong_count(&pool) > 1 {
-                std::thread::yield_now();
-            }
-            drop(pool);
-            self.done.lock().expect("no panic").send(()).expect("heard");
-        }
-    }
-}
-
-impl Owner for Ends {
-    fn migrate(&self, _tag: u32, _place: Place<'_>) {
-        self.end();
-    }
-
-    fn reclaim(&self, _frames: usize) -> usize {
-        self.end();
-        0
-    }
-}
-
-#[test]
-fn a_pool_may_end_in_a_call_of_its_daemons() {
-    for daemon in ["kswapd", "kcompactd"] {
-        let is_kswapd = daemon == "kswapd";
-        ends(daemon, move || {
-            let pool = Pool::builder().arena(16 * MIB);
-            let pool = Arc::new(pool.keep_huge(4).build().expect("a pool"));
-            let (done, ended) = channel();
-            let owner = Arc::new(Ends {
-                daemon,
-                pool: Mutex::new(None),
-                block: Mutex::new(None),
-                done: Mutex::new(done),
-            });
-            let Ok(id) = pool.register(owner.clone()) else {
-                panic!("the first owner");
-            };
-            *owner.block.lock().expect("no panic") = pool.try_alloc_for(id, 7, Order(0)).ok();
-            *owner.pool.lock().expect("no panic") = Some(pool.clone());
-            if is_kswapd {
-                // Low on memory, with huge pages enough before that.
-                while pool.try_alloc(Order(0)).map(std::mem::forget).is_ok() {}
-            } else {
-                // A frame in each block, and some memory free: kcompactd looks twice a second.
-                let all = std::iter::from_fn(|| pool.try_alloc_for(id, 8, Order(0)).ok());
-                let (kept, gone): (Vec<_>, Vec<_>) =
-                    all.partition(|f| f.frame().is_multiple_of(512));
-                drop(gone);
-                pool.flush();
-                std::mem::forget(kept);
-            }
-            drop(pool);
-            ended.recv_timeout(LONG).expect("the pool ended");
-            // What its owner has is there still.
-            let mut block = owner.block.lock().expect("no panic").take();
-            block.as_mut().expect("its block").fill(1);
-        });
-    }
 }
 
 /// An owner that says that it gives back what it does not.
