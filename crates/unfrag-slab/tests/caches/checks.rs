@@ -1,6 +1,6 @@
 //! Checked caches report misuse with cache and object, and stay usable.
 
-use super::support::Memory;
+use super::support::{Memory, few};
 use std::ptr::NonNull;
 use unfrag::Gfp;
 use unfrag_slab::{
@@ -10,7 +10,7 @@ use unfrag_slab::{
 /// A checked cache of objects of 40 bytes of each design.
 fn with(flags: CacheFlags, f: impl Fn(&Memory, &Slabs, &KmemCache, &Cpu)) {
     for design in Design::ALL {
-        let memory = Memory::new(1, 1024);
+        let memory = Memory::new(1, few(1024));
         memory.with(&SlabConfig::default(), |s| {
             let cpu = s.cpu(0).unwrap();
             let options = CacheOptions::new("inode", 40).flags(flags).design(design);
@@ -154,7 +154,7 @@ fn checked_objects_keep_what_their_constructor_made() {
         unsafe { object.as_ptr().write_bytes(9, 40) };
     }
     for design in Design::ALL {
-        let memory = Memory::new(1, 1024);
+        let memory = Memory::new(1, few(1024));
         memory.with(&SlabConfig::default(), |s| {
             let cpu = s.cpu(0).unwrap();
             let options = CacheOptions::new("inode", 40)

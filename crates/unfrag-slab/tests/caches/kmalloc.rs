@@ -1,6 +1,6 @@
 //! Memory by size, typed caches, and the waste of S2's mix of objects.
 
-use super::support::Memory;
+use super::support::{Memory, few};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::Gfp;
@@ -47,7 +47,7 @@ fn kmalloc_serves_every_size_and_takes_it_back_by_address_alone() {
 
 #[test]
 fn kmalloc_refuses_addresses_that_are_none_of_its() {
-    let memory = Memory::new(1, 1024);
+    let memory = Memory::new(1, few(1024));
     memory.with(&two_cpus(), |s| {
         let cpu = s.cpu(0).unwrap();
         let k = Kmalloc::new(s, Design::Slub, CacheFlags::empty()).unwrap();
@@ -76,7 +76,7 @@ fn handles_of_a_typed_cache_free_themselves_and_drop_their_values() {
     }
     for design in Design::ALL {
         let dropped = AtomicU64::new(0);
-        let memory = Memory::new(1, 1024);
+        let memory = Memory::new(1, few(1024));
         memory.with(&two_cpus(), |s| {
             let cpu = s.cpu(0).unwrap();
             let cache: Cache<Counted> =
@@ -114,7 +114,7 @@ fn handles_of_a_typed_cache_free_themselves_and_drop_their_values() {
 
 #[test]
 fn a_value_without_memory_comes_back() {
-    let memory = Memory::new(1, 1024);
+    let memory = Memory::new(1, few(1024));
     memory.with(&two_cpus(), |s| {
         let cpu = s.cpu(0).unwrap();
         let cache: Cache<String> = Cache::new(s, "string").unwrap();

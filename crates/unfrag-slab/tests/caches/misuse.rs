@@ -1,7 +1,7 @@
 //! Wrong calls, and the answer that each must get, in debug and in release. What cannot be judged is `unsafe`, and has no
 //! row: a free of an unchecked object twice, or at an address within it.
 
-use super::support::Memory;
+use super::support::{Memory, few};
 use std::alloc::{GlobalAlloc, Layout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, without_provenance_mut};
@@ -21,7 +21,7 @@ fn address(at: usize) -> NonNull<u8> {
 fn each(f: impl Fn(&Memory, &Slabs, Design, CacheFlags)) {
     for design in Design::ALL {
         for flags in [CacheFlags::empty(), CacheFlags::DEBUG] {
-            let memory = Memory::new(1, 1024);
+            let memory = Memory::new(1, if cfg!(miri) { 512 } else { 1024 });
             memory.with(&SlabConfig::new(2), |s| f(&memory, s, design, flags));
         }
     }
@@ -133,7 +133,7 @@ fn a_checked_cache_refuses_what_is_free_or_no_object() {
 /// What has no error has the documented panic, before anything has changed.
 #[test]
 fn a_token_of_another_set_is_a_panic() {
-    let (a, b) = (Memory::new(1, 1024), Memory::new(1, 1024));
+    let (a, b) = (Memory::new(1, few(1024)), Memory::new(1, few(1024)));
     a.with(&SlabConfig::default(), |s| {
         b.with(&SlabConfig::default(), |t| {
             let (own, foreign) = (s.cpu(0).unwrap(), t.cpu(0).unwrap());

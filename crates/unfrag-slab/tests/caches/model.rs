@@ -16,12 +16,14 @@ const NODES: u8 = 2;
 const SIZES: [usize; 16] = [
     1, 8, 24, 40, 64, 96, 104, 168, 192, 256, 520, 700, 1024, 2200, 4096, 9000,
 ];
+/// How often all invariants are checked.
+const CHECKS: u64 = if cfg!(miri) { 4 } else { 100 };
 /// Most objects at a time.
 const MOST: usize = if cfg!(miri) { 200 } else { 4000 };
 
 fn operations() -> u64 {
     let set = std::env::var("UNFRAG_OPERATIONS").ok();
-    let standard = if cfg!(miri) { 2_000 } else { 10_000_000 };
+    let standard = if cfg!(miri) { 400 } else { 10_000_000 };
     set.map_or(standard, |n| n.parse().expect("a number"))
 }
 
@@ -184,7 +186,7 @@ impl<'a> Run<'a> {
 }
 
 fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
-    let memory = Memory::new(NODES, if cfg!(miri) { 512 } else { 16384 });
+    let memory = Memory::new(NODES, if cfg!(miri) { 256 } else { 16384 });
     let config = SlabConfig::new(CPUS)
         .nodes(NODES, |c| (c & 1) as u8)
         .rules(rules);
@@ -192,7 +194,7 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
         let mut r = Run::new(slabs, &memory, design, checked);
         for i in 0..operations {
             r.step(&memory);
-            if i % (operations / 100).max(1) == 0 {
+            if i % (operations / CHECKS).max(1) == 0 {
                 slabs.validate().unwrap();
                 // The counts agree with the model.
                 for (c, size) in r.caches.iter().zip(SIZES) {

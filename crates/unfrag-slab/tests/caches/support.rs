@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::{Builder, NodeId, NullHost, Pfn};
 use unfrag_slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window};
 
+/// So many frames, or under Miri as few as a small test needs: it boots a manager for each of them.
+pub const fn few(frames: u64) -> u64 {
+    if cfg!(miri) { 128 } else { frames }
+}
+
 /// Memory of `nodes` nodes of `frames` frames each, and a manager over it.
 pub struct Memory {
     pub pages: CountedPages,
