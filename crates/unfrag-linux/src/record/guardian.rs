@@ -155,6 +155,7 @@ fn finish_segments(
 /// If it is no spool, or the file cannot be written.
 pub fn recover(dir: &Path, output: Option<&Path>) -> Result<Recording> {
     let dir = &std::path::absolute(dir)?;
+    let spool = Spool::at(dir)?;
     let told = match output {
         Some(output) => output.to_owned(),
         None => {
@@ -171,7 +172,7 @@ pub fn recover(dir: &Path, output: Option<&Path>) -> Result<Recording> {
             told
         }
     };
-    finish(Spool::at(dir)?, &Ending::died(), &told).map(|made| made.recording)
+    finish(spool, &Ending::died(), &told).map(|made| made.recording)
 }
 
 /// Copies what the ring buffers still hold, and removes the instance in any case; gives what the tracer

@@ -499,6 +499,13 @@ impl Session {
                 let Some(starter) = self.starter.take() else {
                     return Err(Error::malformed("no command to record"));
                 };
+                // A terminal's signal reached this process alone.
+                if let Ok(Event::Signal(_)) = events.receiver.try_recv() {
+                    return Err(
+                        Error::unsupported("a signal came before the command was started")
+                            .help("neither was the command run nor a recording made"),
+                    );
+                }
                 let mut started = starter.start()?;
                 child = Some(started.id() as i32);
                 let sender = events.sender.clone();
