@@ -45,7 +45,7 @@ impl Exporter {
             directory.push(kernel);
         }
         directory.push(directory_name(&snap.name)?);
-        let files = tree(kernel, snap, m)?;
+        let files = tree(kernel, snap, m, &m.host().cpus)?;
         let write = |path: &Path, content: &[u8]| {
             fs::write(path, content).map_err(|e| unfrag_linux::Error::from(e).in_file(path))
         };

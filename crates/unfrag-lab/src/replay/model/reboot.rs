@@ -75,7 +75,7 @@ pub fn reboot<'m>(
     let config = start.config(zones, rules, sysctl);
     let bad = |e: ConfigError| Error::contradiction(format!("these zones cannot be: {e}"));
     *memory = vec![0; layout(&config).map_err(bad)?.words];
-    let mut m = Manager::boot(&config, ReplayHost::default(), memory).map_err(bad)?;
+    let mut m = Manager::boot(&config, ReplayHost::on(&start.cpus), memory).map_err(bad)?;
     if recorded_marks {
         for (id, z) in (0..).map(ZoneId).zip(&start.zones) {
             // The zones are the recorded ones, so the marks fit.
