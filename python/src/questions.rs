@@ -158,7 +158,8 @@ pub fn replay(
         let streamed =
             recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;
         let input = streamed.input(memory_budget);
-        let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))?;
+        let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))
+            .map_err(|e| e.about(&path))?;
         Ok(Answer {
             json: json(&report)?,
             view: Box::new(Replay(report)),

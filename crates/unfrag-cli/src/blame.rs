@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
     let window = args.window.window();
     let recording = recordings::streamed(&args.file, &[], args.release.as_deref(), &window)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let found = blame(recording.input(MEMORY_BUDGET), &name)?;
+    let found = blame(recording.input(MEMORY_BUDGET), &name).map_err(|e| e.about(&args.file))?;
     drop(progress);
     if let Some(to) = &args.svg {
         write_file(to, svg::render(&found).as_bytes())?;

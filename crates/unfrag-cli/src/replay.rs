@@ -164,7 +164,8 @@ pub fn run(args: &Args) -> Result<()> {
     let several = args.kernel.len() > 1;
     let mut watcher = Watcher::new(progress, args.export_procfs.as_deref(), several);
     let input = recording.input(args.memory_budget);
-    let report = replay::replay(input, &name, &options(args), &mut watcher)?;
+    let report = replay::replay(input, &name, &options(args), &mut watcher)
+        .map_err(|e| e.about(&args.file))?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;
     write(args, &report, console)?;

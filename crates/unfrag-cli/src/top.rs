@@ -86,7 +86,8 @@ pub fn run(args: &Args) -> Result<()> {
         &name,
         &options,
         &mut watcher,
-    )?;
+    )
+    .map_err(|e| e.about(&args.path))?;
     drop(watcher.progress);
     match watcher.failure {
         Some(failure) => Err(failure),

@@ -151,6 +151,15 @@ impl Error {
         self
     }
 
+    /// Adds the file that was asked about, unless it is an option, or the question, that is wrong.
+    #[must_use]
+    pub fn about(self, file: &Path) -> Error {
+        match self.cause {
+            Cause::Option { .. } | Cause::Question(_) | Cause::NoWindow => self,
+            _ => self.in_file(file),
+        }
+    }
+
     /// Names the file together with the directory, or the input, that holds it.
     #[must_use]
     pub fn inside(mut self, place: &Path) -> Error {

@@ -7,6 +7,8 @@
 //! Invariant: what was assumed is told apart from what was derived ([`PageSizeFrom`]), and two files that
 //! contradict each other are named in [`Found::notes`].
 
+pub mod recorded;
+
 use crate::report::number::bytes;
 use serde::Serialize;
 use unfrag_linux::procfs::MemInfo;
@@ -110,12 +112,9 @@ pub fn find(counts: &Counts) -> Found {
     let mut notes = vec![];
     let kib = |name: &str| Some(counts.meminfo?.get(name)?.saturating_mul(1024));
     let by_free = nearest(kib("MemFree"), counts.free);
-    let by_total = by_total(kib("MemTotal"), counts);
+    let by_total = page_sizes_by_total(counts);
     let default_huge_page = kib("Hugepagesize").filter(|&n| n > 0);
-    let by_huge = default_huge_page
-        .zip(counts.pageblock_order)
-        .map(|(size, order)| size.checked_shr(order).unwrap_or(0))
-        .filter(|size| PAGE_SIZES.contains(size));
+    let by_huge = page_size_by_huge(counts);
     let derived = match by_total.as_slice() {
         [] => by_free.or(by_huge),
         several => by_free
@@ -180,17 +179,26 @@ fn nearest(bytes: Option<u64>, pages: Option<u64>) -> Option<u64> {
 
 /// The page sizes for which MemTotal lies between what zones manage and what they have. Kernels that add memory on demand
 /// count it in MemTotal before a zone manages it; old ones do not say how much is managed.
-fn by_total(total: Option<u64>, counts: &Counts) -> Vec<u64> {
+fn page_sizes_by_total(counts: &Counts) -> Vec<u64> {
     let most = counts.present.or(counts.managed);
+    let total = counts.meminfo.and_then(|m| m.get("MemTotal"));
     let (Some(total), Some(most)) = (total, most.filter(|&n| n > 0)) else {
         return vec![];
     };
+    let total = total.saturating_mul(1024);
     let least = counts.managed.unwrap_or(most / 4 * 3);
     let fits = |size: &u64| {
         let pages = total / size;
         pages >= least / 100 * 95 && pages <= most.saturating_add(most / 50)
     };
     PAGE_SIZES.into_iter().filter(fits).collect()
+}
+
+/// The page size for which a pageblock is a huge page of the default size.
+fn page_size_by_huge(counts: &Counts) -> Option<u64> {
+    let huge = counts.meminfo?.get("Hugepagesize")?.saturating_mul(1024);
+    let size = huge.checked_shr(counts.pageblock_order?)?;
+    Some(size).filter(|size| PAGE_SIZES.contains(size))
 }
 
 /// The order of a huge page that the allocator gives as one block: the default one if it is that small, else a pageblock,

@@ -43,6 +43,7 @@ fn compare(anchor: ZoneSample, taken: i64, model: ZoneSample, recorded: ZoneSamp
         &forecast,
         0,
     )
+    .unwrap()
 }
 
 fn close(a: f64, b: f64) {
@@ -98,8 +99,29 @@ fn pageblock_type_error_is_measured_like_the_order_distribution() {
         z
     };
     let a = compare(z(1), 0, z(3), z(5));
-    close(a.pageblock_type_error.max, 0.2);
-    close(a.pageblock_type_error.skill.unwrap(), 0.5);
+    let types = a.pageblock_type_error.unwrap();
+    close(types.max, 0.2);
+    close(types.skill.unwrap(), 0.5);
+}
+
+#[test]
+fn what_no_snapshot_shows_has_no_error() {
+    let z = || {
+        let mut z = zone("Normal", 1000, [8, 0, 0]);
+        z.pageblocks.clear();
+        z
+    };
+    let a = compare(z(), 0, zone("Normal", 1000, [8, 0, 0]), z());
+    assert!(a.pageblock_type_error.is_none());
+    assert_eq!(a.by_snapshot[0].pageblock_type, None);
+}
+
+/// Where nothing was free, any free page that is predicted is wrong as a whole.
+#[test]
+fn free_pages_that_were_not_there_are_an_error() {
+    let z = |free| zone("Normal", 1000, [free, 0, 0]);
+    close(compare(z(8), 8, z(5), z(0)).free_pages_error.max, 1.0);
+    close(compare(z(8), 8, z(0), z(0)).free_pages_error.max, 0.0);
 }
 
 #[test]
@@ -129,20 +151,19 @@ fn percentiles_are_by_nearest_rank() {
             anchor: &anchor,
             taken: &taken,
         };
-        measure(&model, &recorded, &forecast, 0).free_pages_error
+        measure(&model, &recorded, &forecast, 0).map(|a| a.free_pages_error)
     };
-    let ten = many(10);
+    let ten = many(10).unwrap();
     close(ten.median, 0.05);
     close(ten.p90, 0.09);
     close(ten.max, 0.10);
-    let eleven = many(11);
+    let eleven = many(11).unwrap();
     close(eleven.median, 0.06);
     close(eleven.p90, 0.10);
-    let one = many(1);
+    let one = many(1).unwrap();
     close(one.median, 0.01);
     close(one.p90, 0.01);
-    let none = many(0);
-    assert_eq!((none.median, none.max, none.skill), (0.0, 0.0, None));
+    assert!(many(0).is_none(), "nothing was compared");
 }
 
 #[test]
@@ -157,7 +178,7 @@ fn zones_below_5_percent_of_managed_memory_are_not_pooled() {
         };
         let model = sample(vec![small(1), large(100)]);
         let recorded = sample(vec![small(100), large(100)]);
-        let a = measure(&[model], &[recorded], &forecast, 0);
+        let a = measure(&[model], &[recorded], &forecast, 0).unwrap();
         assert_eq!(a.by_snapshot.len(), pooled, "{managed} pages");
         close(a.free_pages_error.max, if pooled == 2 { 0.99 } else { 0.0 });
     }
@@ -171,6 +192,6 @@ fn lost_events_stand_beside_the_numbers() {
         anchor: &anchor,
         taken: &[vec![0]],
     };
-    let a = measure(&[sample(vec![z()])], &[sample(vec![z()])], &forecast, 17);
+    let a = measure(&[sample(vec![z()])], &[sample(vec![z()])], &forecast, 17).unwrap();
     assert_eq!((a.lost_events, a.snapshots), (17, 1));
 }

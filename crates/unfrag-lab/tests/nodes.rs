@@ -140,16 +140,16 @@ fn the_kswapd_of_the_pressed_node_runs() {
         let k = &report.kernels[0];
         // Each round takes what the one before left, and only kswapd's work makes room for it.
         assert_eq!(
-            k.totals["allocations"],
+            k.totals["allocations"].unwrap(),
             TAKEN + ROUNDS * BATCH + 1,
             "{kernel}"
         );
-        let taken = k.totals["pgsteal_kswapd"] + k.totals["pgsteal_direct"];
+        let taken = k.totals["pgsteal_kswapd"].unwrap() + k.totals["pgsteal_direct"].unwrap();
         let lacking = TAKEN + ROUNDS * BATCH - FREE[1];
         assert!(taken >= lacking, "{kernel}: {:?}", k.totals);
-        let by_kswapd = k.totals["pgsteal_kswapd"];
+        let by_kswapd = k.totals["pgsteal_kswapd"].unwrap();
         assert!(by_kswapd > BATCH, "{kernel}: {:?}", k.totals);
-        assert_eq!(k.totals["failures"], 0, "{kernel}");
+        assert_eq!(k.totals["failures"].unwrap(), 0, "{kernel}");
         // Node 0 was asked for nothing and gave nothing.
         let [zero, one] = &k.samples[1].zones[..] else {
             panic!("two zones")

@@ -78,7 +78,7 @@ fn no_name_breaks_out_of_its_place() {
     kernel.notes.push(evil.into());
     kernel.failures[0].gfp = evil.into();
     kernel.settings.insert(evil.into(), evil.into());
-    kernel.totals.insert(evil.into(), 1);
+    kernel.totals.insert(evil.into(), Some(1));
     kernel.block_map.as_mut().unwrap().type_names[0] = evil.into();
     for sample in &mut kernel.samples {
         sample.name = evil.into();

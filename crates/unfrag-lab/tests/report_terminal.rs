@@ -3,7 +3,10 @@
 mod report_support;
 
 use report_support::{example_ensemble, example_report};
+use unfrag_lab::replay::Report;
+use unfrag_lab::replay::answer::report::{Accuracy, Measure};
 use unfrag_lab::replay::view::terminal::render;
+use unfrag_lab::replay::view::trust::{Grade, trust};
 use unfrag_lab::report::screen::Screen;
 
 const PLAIN: Screen = Screen {
@@ -109,6 +112,111 @@ fn an_empty_replay_is_still_readable() {
     assert!(text.contains("Trust: not measured"), "{text}");
     report.kernels.clear();
     assert!(render(&report, &PLAIN).contains("pressure.unfrag"));
+}
+
+/// What is changed in an accuracy of which every measure is good.
+type Change = fn(&mut Accuracy);
+
+/// An accuracy with which nothing is wrong.
+fn good(report: &mut Report) -> &mut Accuracy {
+    let a = report.kernels[0].accuracy.as_mut().unwrap();
+    let measure = Measure {
+        median: 0.01,
+        p90: 0.02,
+        max: 0.03,
+        skill: Some(0.9),
+    };
+    a.order_distribution_error = measure;
+    a.free_pages_error = measure;
+    a.unusable_index_error = ["3", "9"].map(|o| (o.to_string(), measure)).into();
+    a.pageblock_type_error = Some(measure);
+    a.snapshots = 10;
+    a
+}
+
+#[test]
+fn trust_goes_by_the_worst_measure_and_names_it() {
+    use Grade::{Fair, High, Low};
+    let cases: [(Change, Grade, &str); 16] = [
+        (|_| {}, High, "free memory"),
+        (|a| a.snapshots = 9, Fair, "number of snapshots"),
+        (|a| a.snapshots = 1, Fair, "number of snapshots"),
+        (
+            |a| a.order_distribution_error.skill = Some(0.6),
+            Fair,
+            "sizes of free blocks",
+        ),
+        (|a| a.free_pages_error.skill = Some(0.3), Low, "free memory"),
+        (
+            |a| a.free_pages_error.skill = Some(-306.0),
+            Grade::None,
+            "free memory",
+        ),
+        (
+            |a| a.unusable_index_error.get_mut("3").unwrap().skill = Some(0.0),
+            Grade::None,
+            "order 3",
+        ),
+        (
+            |a| a.unusable_index_error.get_mut("9").unwrap().skill = Some(0.7),
+            Fair,
+            "order 9",
+        ),
+        (
+            |a| a.pageblock_type_error.as_mut().unwrap().skill = Some(0.2),
+            Low,
+            "pageblocks",
+        ),
+        // Far off, though a forecaster who only counts is further off still, or not off at all.
+        (
+            |a| a.free_pages_error.p90 = 0.487,
+            Grade::None,
+            "free memory",
+        ),
+        (
+            |a| (a.free_pages_error.p90, a.free_pages_error.skill) = (0.487, None),
+            Grade::None,
+            "free memory",
+        ),
+        (|a| a.free_pages_error.p90 = 0.2, Low, "free memory"),
+        (|a| a.free_pages_error.skill = None, Fair, "free memory"),
+        // An error that is smaller than what reading the files one after the other makes.
+        (
+            |a| (a.free_pages_error.max, a.free_pages_error.skill) = (0.01, Some(-9.0)),
+            Fair,
+            "free memory",
+        ),
+        (
+            |a| a.huge_faults.as_mut().unwrap().both = 300,
+            Low,
+            "huge page",
+        ),
+        (
+            |a| a.huge_faults.as_mut().unwrap().both = 0,
+            Grade::None,
+            "huge page",
+        ),
+    ];
+    for (change, grade, by) in cases {
+        let mut report = example_report();
+        change(good(&mut report));
+        let t = trust(&report);
+        assert_eq!(t.grade, Some(grade), "{t:?}");
+        assert!(t.decided_by.is_some_and(|d| d.contains(by)), "{by}: {t:?}");
+        assert!(t.sentences.iter().any(|s| s.contains(by)), "{t:?}");
+    }
+}
+
+#[test]
+fn what_is_not_measured_limits_no_trust() {
+    let mut report = example_report();
+    let a = good(&mut report);
+    a.pageblock_type_error = None;
+    a.huge_faults = None;
+    assert_eq!(trust(&report).grade, Some(Grade::High));
+    report.kernels[0].accuracy = None;
+    let t = trust(&report);
+    assert_eq!((t.grade, t.word()), (None, "not measured"));
 }
 
 #[test]

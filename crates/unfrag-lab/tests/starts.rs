@@ -7,7 +7,7 @@ use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::kernel::preset;
 use unfrag::{MigrateType, Order, Sysctl, ZoneId};
 use unfrag_lab::era::Era;
-use unfrag_lab::input::Input;
+use unfrag_lab::input::{Cpus, Input};
 use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::causes::{Causes, causes};
 use unfrag_lab::replay::model::Prepared;
@@ -16,7 +16,7 @@ use unfrag_lab::replay::start::PcpTrace;
 use unfrag_lab::replay::start::{Frame, Start};
 use unfrag_lab::replay::{model::fitted, start::Anchor};
 use unfrag_linux::kpageflags::{BUDDY, LRU, PageFlags, SLAB};
-use unfrag_linux::recording::{Snapshot, SnapshotFile};
+use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 /// Pages of the zone.
 const PAGES: usize = 16384;
@@ -79,9 +79,18 @@ fn snapshot_holding(held: u64, shown: [u64; 11], flags: Option<Vec<u64>>) -> Sna
     }
 }
 
+/// The CPUs that a snapshot names.
+fn cpus_of(snap: &Snapshot) -> Cpus {
+    let rec = Recording {
+        snapshots: vec![snap.clone()],
+        ..Recording::default()
+    };
+    Cpus::of(&rec, &rec.events).unwrap()
+}
+
 /// The start of a recording in which nothing happens.
 fn start_of(snap: &Snapshot) -> Start {
-    let anchor = Anchor::read(snap, 1).unwrap();
+    let anchor = Anchor::read(snap, 1, &cpus_of(snap)).unwrap();
     let causes = Causes {
         first: vec![0; START + PAGES],
         ..Causes::default()
@@ -155,10 +164,10 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let era = Era::of("6.18.0").unwrap();
     let frames = (START + PAGES) as u32;
     let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
-    let mut anchor = Anchor::read(anchor, 1).unwrap();
+    let mut anchor = Anchor::read(anchor, 1, &cpus_of(anchor)).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
     anchor.before = Some(BeforeAnchor::of(&walked(before)).unwrap());
-    anchor.pcp_trace = PcpTrace::of(&Input::from(&after.rec), era, frames, 1, 0).unwrap();
+    anchor.pcp_trace = PcpTrace::of(&Input::from(&after.rec), era, frames, 0).unwrap();
     let rules = preset("6.18").unwrap().rules;
     fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }
@@ -310,7 +319,7 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
     let rec = sample();
     let plan = Prepared::new(rec, StartChoice::Counts).unwrap();
     let (time, snap) = plan.snapshots[0];
-    let anchor = Anchor::read(snap, time).unwrap();
+    let anchor = Anchor::read(snap, time, &cpus_of(snap)).unwrap();
     let p = preset("6.1").unwrap();
     let mut memory = vec![0; plan.start.words(p.rules, Sysctl::default()).unwrap()];
     let m = plan

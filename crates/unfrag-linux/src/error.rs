@@ -6,7 +6,7 @@
 
 use crate::input_text::{escaped_lines, escaped_path};
 use crate::no_room::NoRoom;
-use crate::packed::Overfull;
+use crate::overfull::{self, Overfull};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -153,6 +153,13 @@ impl std::error::Error for Error {
             Cause::Io(e) => Some(e),
             _ => None,
         }
+    }
+}
+
+impl From<Overfull> for Error {
+    fn from(over: Overfull) -> Error {
+        let what = "the unpacked size in bytes, so far,";
+        Error::too_large(what, over.size, over.limit).help(overfull::HELP)
     }
 }
 

@@ -6,9 +6,9 @@
 //! packed.
 
 use crate::error::{Error, Result};
+use crate::overfull::Overfull;
 use lzma_rust2::XzReader;
 use std::cell::Cell;
-use std::fmt;
 use std::io::{self, BufRead, Cursor, Read};
 use std::rc::Rc;
 
@@ -22,10 +22,6 @@ const BASE: u64 = 16 << 20;
 /// Bytes that may be kept for each packed byte beyond that. Traces and logs shrink by 5 to 60 times, and hundreds of
 /// copies of procfs by 120 (xz, zstd); one byte over and over again by 230 (the fastest gzip) to 30,000 times (zstd).
 const BYTES_PER_BYTE: u64 = 200;
-
-/// The way out of an [`Allowance`] that is used up.
-const HELP: &str =
-    "this looks like a decompression bomb; if it is not, unpack it yourself first, and give that";
 
 /// A reader of the unpacked data.
 ///
@@ -123,35 +119,6 @@ impl Allowance {
             kept.try_reserve(n).map_err(io::Error::from)?;
             kept.extend_from_slice(&room[..n]);
         }
-    }
-}
-
-/// More came out of packed bytes than is kept of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Overfull {
-    size: u64,
-    limit: u64,
-}
-
-impl Overfull {
-    /// The reason of an error of reading, if it is this one.
-    pub fn of(e: &io::Error) -> Option<Overfull> {
-        e.get_ref()?.downcast_ref().copied()
-    }
-}
-
-impl fmt::Display for Overfull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Error::from(*self).fmt(f)
-    }
-}
-
-impl std::error::Error for Overfull {}
-
-impl From<Overfull> for Error {
-    fn from(over: Overfull) -> Error {
-        let what = "the unpacked size in bytes, so far,";
-        Error::too_large(what, over.size, over.limit).help(HELP)
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Recording {
 }
 
 /// The host and the recorder.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
     /// `uname -r` of the recorded kernel, such as `6.1.0-56-cloud-amd64`; empty if unknown.
     pub kernel_release: String,
@@ -42,6 +42,21 @@ pub struct Meta {
     pub lost: Vec<Lost>,
     /// Any further facts (name, value), such as the guest's sysctls.
     pub facts: BTreeMap<String, String>,
+}
+
+impl Default for Meta {
+    fn default() -> Meta {
+        Meta {
+            kernel_release: String::new(),
+            page_size: 4096,
+            cpus: 0,
+            source: String::new(),
+            clock: String::new(),
+            snapshot_offset_ns: 0,
+            lost: vec![],
+            facts: BTreeMap::new(),
+        }
+    }
 }
 
 impl Meta {

@@ -45,7 +45,7 @@ def metric(expression: str, data: Mapping[str, Any]) -> float:
     lists.
 
     Raises:
-        ValueError: a name is unknown, or the expression has something else.
+        ValueError: a name or its value is unknown, or the expression has something else.
     """
 
     def value(node: ast.AST) -> Any:
@@ -57,7 +57,10 @@ def metric(expression: str, data: Mapping[str, Any]) -> float:
             return _OPERATORS[type(node.op)](value(node.operand))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             return _FUNCTIONS[node.func.id](*map(value, node.args))
-        return found(node)
+        number = found(node)
+        if number is None:
+            raise ValueError(f"objective: the answer says that {ast.unparse(node)} is not known")
+        return number
 
     def found(node: ast.AST) -> Any:
         name = ast.unparse(node)

@@ -124,7 +124,7 @@ function drawErrors() {
   const [key, name, unit, isShare] = MEASURES[el("error-measure").value];
   const wanted = zones[state.zone] || {};
   const rows = report.kernels[judged].accuracy.by_snapshot
-    .filter((e) => e.zone === wanted.zone && (e.node === undefined || e.node === wanted.node))
+    .filter((e) => e[key] && e.zone === wanted.zone && (e.node === undefined || e.node === wanted.node))
     .sort((a, b) => a.seconds - b.seconds);
   const text = (v) => (isShare ? `${(v * 100).toFixed(2)} %` : v.toFixed(4));
   const axis = (v) => (isShare ? `${Math.round(v * 1e4) / 100} %` : String(Math.round(v * 1e5) / 1e5));
@@ -134,7 +134,7 @@ function drawErrors() {
   });
   el("error-caption").innerHTML = rows.length
     ? `Error in ${escapeHtml(name)} <small>${escapeHtml(unit)} · <span style="color:${kernelColor(judged)}">●</span> ${escapeHtml(report.kernels[judged].kernel)} · <span>○</span> a forecaster who only counts</small>`
-    : `<small>Too small a zone to be measured.</small>`;
+    : `<small>Not measured: the zone is too small, or the snapshots do not show it.</small>`;
   el("error-chart").hidden = !rows.length;
   if (!rows.length) return;
   chartIn("error-chart").setOption({

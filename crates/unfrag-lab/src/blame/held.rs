@@ -12,6 +12,11 @@ pub(super) const BLOCK_FRAMES: u64 = 512;
 const SPOILT_BELOW: u32 = 256;
 /// The largest order of a block of frames.
 pub(super) const MAX_ORDER: u8 = 10;
+/// Frames that a computer can have, at most: addresses have 64 bits.
+pub(super) const MOST_FRAMES: u64 = 1 << 52;
+/// Frames below this one, those of 1 TiB, have a bit each. Of those beyond, on hosts whose memory is far apart, the
+/// pieces say all, so that one event far away takes no memory for what lies between.
+const NEAR: u64 = 1 << 28;
 /// A spoilt block, in the unit in which it is shared out.
 pub(super) const WHOLE: u64 = 1 << 24;
 
@@ -27,7 +32,7 @@ struct Piece {
 pub(super) struct Held {
     /// By first frame.
     pieces: HashMap<u64, Piece>,
-    /// By frame, whether a piece has it.
+    /// By frame below [`NEAR`], whether a piece has it.
     is_held: Vec<u64>,
     /// By number, the pageblocks with frames of the kernel.
     blocks: BTreeMap<u64, Block>,
@@ -46,6 +51,9 @@ impl Held {
     /// Whether a frame is the kernel's.
     #[inline]
     pub(super) fn has(&self, pfn: u64) -> bool {
+        if pfn >= NEAR {
+            return self.piece_of(pfn).is_some();
+        }
         let word = self.is_held.get((pfn / 64) as usize);
         word.is_some_and(|w| w >> (pfn % 64) & 1 == 1)
     }
@@ -114,7 +122,7 @@ impl Held {
     /// Counts a piece that comes or goes.
     fn count(&mut self, pfn: u64, piece: Piece, comes: bool) {
         let end = pfn + (1 << piece.order);
-        let words = end.div_ceil(64) as usize;
+        let words = end.min(NEAR).div_ceil(64) as usize;
         if self.is_held.len() < words {
             self.is_held.resize(words.next_power_of_two(), 0);
         }
@@ -122,7 +130,7 @@ impl Held {
         if self.frames.len() <= holder {
             self.frames.resize(holder + 1, 0);
         }
-        for p in pfn..end {
+        for p in pfn..end.min(NEAR) {
             let (word, bit) = (&mut self.is_held[(p / 64) as usize], 1 << (p % 64));
             *word = if comes { *word | bit } else { *word & !bit };
         }

@@ -1,11 +1,12 @@
 //! The walk over a recording's events, and the sums over its moments.
 
-use super::held::{Held, MAX_ORDER, WHOLE};
+use super::held::{Held, MAX_ORDER, MOST_FRAMES, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::geometry::recorded::{Question, RecordedGeometry, order_of_event};
 use crate::input::{Input, needed};
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use unfrag_linux::segments::EPOCH_OFFSET;
 pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     let input = input.into();
     let rec = input.recording;
+    RecordedGeometry::of(rec).check(Question::Blame)?;
     let (Some((first, last)), true) = (input.events.span(), input.happened(ALLOC, "pfn")) else {
         return Err(Error::lacking("the recording has no allocations of pages")
             .help("record the host with `unfrag record --system`"));
@@ -148,6 +150,23 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// The block that an event names.
+///
+/// # Errors
+/// If no host that is counted here has it.
+fn block(pfn: u64, order: u64) -> Result<(u64, u8)> {
+    if order > MAX_ORDER.into() {
+        return Err(order_of_event(pfn, order));
+    }
+    if pfn >= MOST_FRAMES {
+        return Err(Error::contradiction(format!(
+            "an event names frame {pfn:#x}, which is beyond all addresses"
+        ))
+        .help("the recording is damaged: record the host again"));
+    }
+    Ok((pfn, order as u8))
+}
+
 /// A slab that a CPU took for a task, of which the cache is not known yet.
 #[derive(Clone, Copy)]
 struct NewSlab {
@@ -206,15 +225,16 @@ impl Walk<'_> {
                 Kind::Alloc => {
                     let (pfn, order) = (c.pfn[row], c.order[row]);
                     // A failed allocation has no frame.
-                    if pfn != 0 && pfn != u64::MAX && order <= MAX_ORDER.into() {
+                    if pfn != 0 && pfn != u64::MAX {
+                        let (pfn, order) = block(pfn, order)?;
                         let who = (cpu, task, events.flags[i]);
-                        self.alloc(pfn, order as u8, c.gfp[row], who);
+                        self.alloc(pfn, order, c.gfp[row], who);
                     }
                 }
-                Kind::Free if c.order[row] <= MAX_ORDER.into() => {
-                    self.held.free(c.pfn[row], c.order[row] as u8);
+                Kind::Free => {
+                    let (pfn, order) = block(c.pfn[row], c.order[row])?;
+                    self.held.free(pfn, order);
                 }
-                Kind::Free => {}
                 Kind::Cached => {
                     if let Some(&pfn) = c.pfn.get(row).filter(|&&pfn| self.held.has(pfn)) {
                         self.cached(pfn);

@@ -79,7 +79,7 @@ struct End {
 impl End {
     fn of(kernel: &KernelReport) -> End {
         let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
-        let total = |name: &str| kernel.totals.get(name).copied().unwrap_or(0);
+        let total = |name: &str| kernel.totals.get(name).copied().flatten().unwrap_or(0);
         End {
             free_huge_blocks: zones.iter().map(|z| z.free_huge_blocks).sum(),
             failures: kernel.failed(),

@@ -192,7 +192,7 @@ mod tests {
             comparisons: comparisons(name, &results),
             results,
         };
-        render(name, &r)
+        render(name, &r).to_string()
     }
 
     /// The row with these words, as words.

@@ -50,7 +50,7 @@ impl Exporter {
             below.push(kernel);
         }
         below.push(directory_name(&snap.name)?);
-        let files = tree(kernel, snap, m)?;
+        let files = tree(kernel, snap, m, &m.host().cpus)?;
         let named = |e: io::Error, path: &Path| unfrag_linux::Error::from(e).in_file(path);
         let mut directory =
             target::directory(&self.directory).map_err(|e| named(e, &self.directory))?;

@@ -21,11 +21,17 @@ pub struct Tree(pub Vec<(&'static str, Vec<u8>)>);
 /// KiB in a page.
 const PAGE_KIB: u64 = 4;
 
-/// The files that show the state of `m`; what the model does not compute is what `snap` recorded.
+/// The files that show the state of `m`; what the model does not compute is what `snap` recorded. `cpus` are the numbers of
+/// its CPUs on the recorded host.
 ///
 /// # Errors
 /// If a recorded file is not what a kernel writes; names it and the snapshot.
-pub fn tree<H: Host>(kernel: &str, snap: &Snapshot, m: &Manager<'_, H>) -> Result<Tree> {
+pub fn tree<H: Host>(
+    kernel: &str,
+    snap: &Snapshot,
+    m: &Manager<'_, H>,
+    cpus: &[u32],
+) -> Result<Tree> {
     let mut provenance = Provenance::default();
     let mut files: Vec<(&'static str, Vec<u8>)> = vec![];
     let recorded = |name: &'static str| snap.file(name);
@@ -50,7 +56,9 @@ pub fn tree<H: Host>(kernel: &str, snap: &Snapshot, m: &Manager<'_, H>) -> Resul
     let managed_before = managed(&zoneinfo);
     files.push((
         "zoneinfo",
-        fill_zones(zoneinfo, m, &mut provenance).write().into(),
+        fill_zones(zoneinfo, m, cpus, &mut provenance)
+            .write()
+            .into(),
     ));
 
     match recorded("vmstat") {
@@ -98,6 +106,7 @@ fn managed(zoneinfo: &ZoneInfo) -> u64 {
 fn fill_zones<H: Host>(
     mut info: ZoneInfo,
     m: &Manager<'_, H>,
+    cpus: &[u32],
     provenance: &mut Provenance,
 ) -> ZoneInfo {
     for zone in &mut info.zones {
@@ -122,7 +131,8 @@ fn fill_zones<H: Host>(
             .filter(|o| o.node == view.node())
             .map(|o| ZoneKind::from_name(&o.name))
             .collect();
-        fill_zone(&mut info.zones[at], &kinds, z, &view, m, provenance);
+        let zone = &mut info.zones[at];
+        fill_zone(zone, &kinds, z, &view, m, cpus, provenance);
     }
     info
 }
@@ -143,6 +153,7 @@ fn fill_zone<H: Host>(
     z: ZoneId,
     view: &ZoneView,
     m: &Manager<'_, H>,
+    cpus: &[u32],
     provenance: &mut Provenance,
 ) {
     const FILE: &str = "zoneinfo";
@@ -178,7 +189,7 @@ fn fill_zone<H: Host>(
     provenance.add(FILE, "protection", Source::Model);
     zone.counters.set("nr_free_pages", view.free_pages);
     list(&zone.counters, &["nr_free_pages"], provenance);
-    fill_pagesets(zone, z, m, provenance);
+    fill_pagesets(zone, z, m, cpus, provenance);
     zone.last.set("start_pfn", view.config.start.0);
     list(&zone.last, &["start_pfn"], provenance);
     if let Some(per_node) = &zone.per_node {
@@ -190,6 +201,7 @@ fn fill_pagesets<H: Host>(
     zone: &mut Zone,
     z: ZoneId,
     m: &Manager<'_, H>,
+    cpus: &[u32],
     provenance: &mut Provenance,
 ) {
     let m = m.inspect();
@@ -217,7 +229,7 @@ fn fill_pagesets<H: Host>(
             provenance,
         );
         Pageset {
-            cpu: cpu.0,
+            cpu: cpus.get(cpu.0 as usize).copied().unwrap_or(cpu.0),
             fields,
             stat_threshold: threshold,
         }

@@ -6,15 +6,18 @@
 //! Invariant: however its events come, and whatever the budget, a recording gives the same replay.
 
 pub mod bits;
+mod cpus;
 mod file_events;
 pub(crate) mod running_sum;
 mod source;
 pub mod store;
 
+use crate::error::Result;
+pub use cpus::{Cpus, MAX_CPUS};
 pub use file_events::FileEvents;
 pub use source::EventSource;
 pub(crate) use source::needed;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
 use unfrag_linux::recording::Recording;
 
@@ -27,6 +30,8 @@ pub struct Input<'r> {
     pub events: &'r dyn EventSource,
     /// Memory for what is made of them.
     pub(crate) room: Arc<Room>,
+    /// Its CPUs, once they were asked for.
+    cpus: Arc<Mutex<Option<Arc<Cpus>>>>,
 }
 
 /// Memory for what is made of a recording's events, in bytes, if nothing else is asked for: ten million operations.
@@ -45,7 +50,23 @@ impl<'r> Input<'r> {
             recording,
             events,
             room: Arc::new(Room::new(budget)),
+            cpus: Arc::default(),
         }
+    }
+
+    /// Its CPUs, which are looked for once.
+    ///
+    /// # Errors
+    /// If they are more than a kernel can have, or the events cannot be read.
+    pub fn cpus(&self) -> Result<Arc<Cpus>> {
+        // Held while they are looked for: whoever else asks meanwhile needs the same answer.
+        let mut known = self.cpus.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cpus) = &*known {
+            return Ok(Arc::clone(cpus));
+        }
+        let cpus = Arc::new(Cpus::of(self.recording, self.events)?);
+        *known = Some(Arc::clone(&cpus));
+        Ok(cpus)
     }
 
     /// Whether there are events of this name with this field.

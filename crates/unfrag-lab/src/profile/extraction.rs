@@ -12,6 +12,7 @@ use super::usage::Use;
 use super::walk::Walk;
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::geometry::recorded::{Question, RecordedGeometry};
 use unfrag_linux::procfs::MemInfo;
 use unfrag_linux::recording::Recording;
 
@@ -21,6 +22,7 @@ impl Profile {
     /// # Errors
     /// If it does not say which pages were allocated, or its kernel is not known.
     pub fn of(rec: &Recording, identity: &Identity) -> Result<Profile> {
+        RecordedGeometry::of(rec).check(Question::Profile)?;
         let has = |name: &str| rec.events.tables.iter().any(|t| t.name == name);
         if !has("mm_page_alloc") {
             return Err(

@@ -4,6 +4,7 @@
 //! have: theirs is 0.
 
 use crate::error::{Error, Result};
+use crate::geometry::recorded::order_of_event;
 use std::collections::HashSet;
 use unfrag::frame::NR_ORDERS;
 use unfrag_linux::recording::{EventTable, Recording};
@@ -149,22 +150,16 @@ pub fn visit(
             time: rec.events.time[index],
             task: rec.events.task[index],
             pfn: field(0),
-            order: order(field(1))?,
+            order: order(field(0), field(1))?,
         });
     }
     Ok(())
 }
 
-fn order(value: u64) -> Result<u8> {
+fn order(pfn: u64, value: u64) -> Result<u8> {
     match u8::try_from(value) {
         Ok(order) if usize::from(order) < NR_ORDERS => Ok(order),
-        _ => Err(unfrag_linux::Error::too_large(
-            "the order of a page event",
-            value,
-            NR_ORDERS as u64 - 1,
-        )
-        .help("the file is damaged, or its kernel has larger blocks than any known here")
-        .into()),
+        _ => Err(order_of_event(pfn, value)),
     }
 }
 

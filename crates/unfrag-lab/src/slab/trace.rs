@@ -7,6 +7,8 @@
 use super::events::{SlabEventKind, cache_names, slab_events};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::geometry::recorded::{Question, RecordedGeometry};
+use crate::input::Cpus;
 use std::collections::HashMap;
 use unfrag::Gfp;
 use unfrag_linux::recording::Recording;
@@ -50,7 +52,7 @@ pub enum Action {
 pub struct SlabOp {
     /// Nanoseconds of the trace clock.
     pub time: u64,
-    /// CPU that did it.
+    /// Index of the CPU that did it.
     pub cpu: u16,
     /// Task that did it, by index into the recording's.
     pub task: u32,
@@ -86,6 +88,8 @@ impl SlabTrace {
     /// # Errors
     /// If it has none, or one lacks a field, or its kernel is not known.
     pub fn of(rec: &Recording) -> Result<SlabTrace> {
+        RecordedGeometry::of(rec).check(Question::Slab)?;
+        let cpus = Cpus::of(rec, &rec.events)?;
         let events = slab_events(rec)?;
         if events.is_empty() {
             return Err(
@@ -101,11 +105,10 @@ impl SlabTrace {
         let mut known: HashMap<(String, u64), usize> = HashMap::new();
         let mut live: HashMap<u64, usize> = HashMap::new();
         for (e, name) in events.iter().zip(names) {
-            trace.cpus = trace.cpus.max(e.cpu + 1);
             let push = |ops: &mut Vec<SlabOp>, action| {
                 ops.push(SlabOp {
                     time: e.time,
-                    cpu: e.cpu,
+                    cpu: cpus.of_event(e.cpu),
                     task: e.task,
                     action,
                 });
@@ -159,9 +162,8 @@ impl SlabTrace {
                 }
             }
         }
-        trace.cpus = trace
-            .cpus
-            .max(u16::try_from(rec.meta.cpus).unwrap_or(u16::MAX));
+        // No more than the most that a kernel has.
+        trace.cpus = cpus.with_silent(&rec.meta)? as u16;
         Ok(trace)
     }
 }

@@ -1,6 +1,7 @@
 //! A view from the files of a directory: those that a pool writes (`Pool::write_procfs`), or those of `/proc`.
 
 use super::{Area, View};
+use crate::geometry::recorded::{Question, RecordedGeometry};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -9,13 +10,14 @@ use unfrag_linux::Error;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
+use unfrag_linux::recording::{Snapshot, SnapshotFile};
 use unfrag_pool::cells::Cell;
 
 /// Reads the files as they are now. `seconds`: when that is.
 ///
 /// # Errors
-/// If there is no `buddyinfo`, or a file that is there cannot be read.
-pub fn read(directory: &Path, seconds: f64) -> Result<View, Error> {
+/// If there is no `buddyinfo`, a file that is there cannot be read, or the host's pages are not of 4 KiB.
+pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
     let file = |name: &str| -> Result<Option<Vec<u8>>, Error> {
         let path = directory.join(name);
         match fs::read(&path) {
@@ -28,8 +30,27 @@ pub fn read(directory: &Path, seconds: f64) -> Result<View, Error> {
     let Some(buddyinfo) = file("buddyinfo")? else {
         return Err(Error::malformed("there is no file buddyinfo in it")
             .in_file(directory)
-            .help("name a directory that a program gives to Pool::write_procfs, an .unfrag file, or /proc"));
+            .help("name a directory that a program gives to Pool::write_procfs, an .unfrag file, or /proc")
+            .into());
     };
+    // A pool writes no zoneinfo, and its frames are of 4 KiB.
+    if let Some(zoneinfo) = file("zoneinfo")? {
+        let files = [("zoneinfo", Some(zoneinfo)), ("meminfo", file("meminfo")?)];
+        let files = files.into_iter().filter_map(|(name, content)| {
+            Some(SnapshotFile {
+                name: name.into(),
+                time: None,
+                content: content?.into(),
+            })
+        });
+        let files = Snapshot {
+            name: String::new(),
+            files: files.collect(),
+        };
+        RecordedGeometry::of_files(&files)
+            .check(Question::View)
+            .map_err(|e| e.in_file(directory))?;
+    }
     let mut view = View {
         title: directory.display().to_string(),
         seconds,

@@ -53,7 +53,7 @@ pub fn view(
             .for_each(|(sum, n)| *sum += n);
     }
     view.frames = Some(frames);
-    let files = tree(kernel, snap, manager)?;
+    let files = tree(kernel, snap, manager, &manager.host().cpus)?;
     if let Some((_, vmstat)) = files.0.iter().find(|(name, _)| *name == "vmstat") {
         view.counters = counters(&VmStat::parse(vmstat)?);
     }

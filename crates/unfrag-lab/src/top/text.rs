@@ -27,11 +27,15 @@ pub fn render(view: &View, before: Option<&View>, style: &Style) -> Text {
         out,
         "{}: {} free",
         printable(&view.title),
-        bytes(4096 * shown.free_frames)
+        bytes(shown.free_frames.saturating_mul(4096))
     );
     if let Some(frames) = shown.frames.filter(|n| *n > 0) {
-        let percent = 100 * shown.free_frames / frames;
-        let _ = write!(out, " of {} ({percent} %)", bytes(4096 * frames));
+        let percent = shown.free_frames.saturating_mul(100) / frames;
+        let _ = write!(
+            out,
+            " of {} ({percent} %)",
+            bytes(frames.saturating_mul(4096))
+        );
     }
     let _ = writeln!(out, ", {} free blocks of 2 MiB", thousands(shown.free_huge));
     for area in &view.areas {

@@ -4,7 +4,7 @@ use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
 use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
-use unfrag_lab::replay::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
+use unfrag_lab::replay::start::{Frame, FreeBlock, PcpFacts, SetStart, Start, ZoneFacts};
 
 /// First frame of its zone.
 pub const FIRST: u32 = 4096;
@@ -32,9 +32,16 @@ pub fn start(cpus: usize) -> Start {
             free: 0,
             highatomic: 0,
             stat_threshold: 1,
-            sets: vec![(0, 100, 8); cpus],
+            sets: (0..cpus as u32)
+                .map(|cpu| PcpFacts {
+                    cpu,
+                    count: 0,
+                    high: 100,
+                    batch: 8,
+                })
+                .collect(),
         }],
-        cpus,
+        cpus: (0..cpus as u32).collect(),
         time: 0,
         compact: vec![],
         skipped: vec![],

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod host;
 pub mod machine;
 pub mod synthetic;
 

@@ -141,7 +141,7 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
         accuracy_from_counts: None,
         ensemble: None,
         samples: samples(run, true),
-        totals: totals.map(|(k, v)| (k.to_string(), v)).into(),
+        totals: totals.map(|(k, v)| (k.to_string(), Some(v))).into(),
         failures,
         block_map: Some(block_map(run)),
         notes,
@@ -240,7 +240,7 @@ fn accuracy() -> Accuracy {
             free_pages: pair(12, 12, i),
             unusable_3: pair(20, 700, i),
             unusable_9: pair(40, 1_200, i),
-            pageblock_type: pair(30, 60, i),
+            pageblock_type: Some(pair(30, 60, i)),
         })
         .collect();
     let measure = |median, p90, max, skill| Measure {
@@ -263,7 +263,7 @@ fn accuracy() -> Accuracy {
             ),
         ]
         .into(),
-        pageblock_type_error: measure(0.0044, 0.0071, 0.0094, Some(0.482)),
+        pageblock_type_error: Some(measure(0.0044, 0.0071, 0.0094, Some(0.482))),
         frame_match: Some(FrameMatch {
             allocations: 333_903,
             matched: 333_610,

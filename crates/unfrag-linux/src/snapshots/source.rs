@@ -15,7 +15,8 @@ use super::{hosts, index, logs, pasted};
 use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::kpageflags;
-use crate::packed::{Allowance, Overfull, unpack};
+use crate::overfull::Overfull;
+use crate::packed::{Allowance, unpack};
 use crate::recording::Snapshot;
 
 /// Bytes that an archive may tell of a file beside its header.

@@ -6,22 +6,11 @@
 //! Invariant: a block that is partly memory has a map of its own here, in which its absent frames are set; a map without a
 //! set bit is nobody's.
 
-use super::block::Block;
 use super::engine::Engine;
 use super::error::GiveError;
 use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES};
 use crate::frame::{FrameIx, Order, Pfn};
-
-/// Blocks that may be partly memory, of so many: all of a gigabyte, and an eighth of all others.
-pub(super) const fn room_for(blocks: usize) -> usize {
-    let room = least(FRAMES as usize + blocks / 8, Block::MOST_PARTIAL);
-    least(room, blocks)
-}
-
-const fn least(a: usize, b: usize) -> usize {
-    if a < b { a } else { b }
-}
 
 impl Engine<'_> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.

@@ -250,3 +250,13 @@ impl Block {
         self.word & TAINT != 0
     }
 }
+
+/// Blocks that may be partly memory, of so many: all of a gigabyte, and an eighth of all others.
+pub(super) const fn maps_of_absent(blocks: usize) -> usize {
+    let room = least(FRAMES as usize + blocks / 8, Block::MOST_PARTIAL);
+    least(room, blocks)
+}
+
+const fn least(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
+}

@@ -1,8 +1,7 @@
 //! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
 
-use super::absent;
 use super::bins::Bins;
-use super::block::{Block, DRIFT};
+use super::block::{Block, DRIFT, maps_of_absent};
 use super::error::GiveError;
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
@@ -46,7 +45,7 @@ impl EngineLayout {
         let bytes = LINE
             + room::<State>(1)
             + room::<Map>(blocks)
-            + room::<Map>(absent::room_for(blocks))
+            + room::<Map>(maps_of_absent(blocks))
             + room::<Block>(blocks)
             + room::<Gigabyte>(gigabytes);
         EngineLayout { words: bytes / 8 }
@@ -120,7 +119,7 @@ impl<'m> Engine<'m> {
             maps: arena.table(blocks),
             blocks: arena.table(blocks),
             gigas: arena.table(gigabytes),
-            absent: arena.table(absent::room_for(blocks)),
+            absent: arena.table(maps_of_absent(blocks)),
             frames,
         };
         engine.state.bins.clear();

@@ -109,7 +109,7 @@ fn complete() -> Snapshot {
 #[test]
 fn model_values_replace_recorded_ones() {
     with_manager("6.1", |m| {
-        let tree = tree("6.1", &complete(), m).unwrap();
+        let tree = tree("6.1", &complete(), m, &[0, 1]).unwrap();
         let view = m.inspect().zone(ZoneId(0));
         let buddy = BuddyInfo::parse(get(&tree, "buddyinfo").unwrap()).unwrap();
         assert_eq!(buddy.zones[0].free_pages(), view.free_pages);
@@ -142,7 +142,7 @@ fn model_values_replace_recorded_ones() {
 #[test]
 fn other_fields_are_copied_and_listed() {
     with_manager("6.1", |m| {
-        let tree = tree("6.1", &complete(), m).unwrap();
+        let tree = tree("6.1", &complete(), m, &[0, 1]).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         assert_eq!(info.zones[0].counters.get("nr_zone_inactive_anon"), Some(8));
         let provenance = String::from_utf8(get(&tree, PROVENANCE).unwrap().to_vec()).unwrap();
@@ -172,7 +172,7 @@ fn other_fields_are_copied_and_listed() {
 #[test]
 fn missing_zone_has_no_memory() {
     with_manager("6.1", |m| {
-        let tree = tree("6.1", &complete(), m).unwrap();
+        let tree = tree("6.1", &complete(), m, &[0, 1]).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         let normal = info.zone(0, "Normal").unwrap();
         assert_eq!((normal.free, normal.pages("managed")), (0, Some(0)));
@@ -184,7 +184,7 @@ fn missing_zone_has_no_memory() {
 #[test]
 fn absent_files_are_not_written() {
     with_manager("6.18", |m| {
-        let tree = tree("6.18", &snapshot(&[]), m).unwrap();
+        let tree = tree("6.18", &snapshot(&[]), m, &[0, 1]).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         assert_eq!(info.zones[0].pages("managed"), Some(65536));
         assert!(
@@ -206,7 +206,7 @@ fn absent_files_are_not_written() {
 fn migratetype_names_by_era() {
     let first = |era| {
         with_manager(era, |m| {
-            let tree = tree(era, &complete(), m).unwrap();
+            let tree = tree(era, &complete(), m, &[0, 1]).unwrap();
             let info = PageTypeInfo::parse(get(&tree, "pagetypeinfo").unwrap()).unwrap();
             info.blocks.migratetypes.join(" ")
         })
@@ -225,7 +225,7 @@ fn migratetype_names_by_era() {
 #[test]
 fn malformed_file_is_named() {
     with_manager("6.1", |m| {
-        let e = tree("6.1", &snapshot(&[("vmstat", "no number\n")]), m).unwrap_err();
+        let e = tree("6.1", &snapshot(&[("vmstat", "no number\n")]), m, &[0, 1]).unwrap_err();
         assert_eq!(e.file.as_deref(), Some("s0001/vmstat".as_ref()));
     });
 }

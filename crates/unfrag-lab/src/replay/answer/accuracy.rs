@@ -52,15 +52,21 @@ fn by_type(z: &ZoneSample, names: &[&String]) -> Vec<f64> {
 }
 
 fn relative(predicted: f64, recorded: f64) -> f64 {
-    if recorded > 0.0 {
-        (predicted - recorded).abs() / recorded
-    } else {
-        0.0
+    match recorded {
+        _ if recorded > 0.0 => (predicted - recorded).abs() / recorded,
+        _ if predicted == recorded => 0.0,
+        _ => 1.0,
     }
 }
 
-/// Compares samples of the same snapshots. `model` and `recorded` have equal length.
-pub fn measure(model: &[Sample], recorded: &[Sample], forecast: &Forecast, lost: u64) -> Accuracy {
+/// Compares samples of the same snapshots. `model` and `recorded` have equal length. `None` if there is nothing to
+/// compare.
+pub fn measure(
+    model: &[Sample],
+    recorded: &[Sample],
+    forecast: &Forecast,
+    lost: u64,
+) -> Option<Accuracy> {
     let mut all = vec![];
     let managed: u64 = forecast.anchor.zones.iter().map(|z| z.managed_pages).sum();
     for ((m, r), taken) in model.iter().zip(recorded).zip(forecast.taken) {
@@ -90,28 +96,34 @@ pub fn measure(model: &[Sample], recorded: &[Sample], forecast: &Forecast, lost:
                 free_pages: [relative(m.free_pages as f64, free), relative(held, free)],
                 unusable_3: unusable("3"),
                 unusable_9: unusable("9"),
-                pageblock_type: [
-                    distance(&by_type(m, &names), &by_type(z, &names)),
-                    distance(&by_type(a, &names), &by_type(z, &names)),
-                ],
+                pageblock_type: (!names.is_empty()).then(|| {
+                    [
+                        distance(&by_type(m, &names), &by_type(z, &names)),
+                        distance(&by_type(a, &names), &by_type(z, &names)),
+                    ]
+                }),
             });
         }
     }
+    if all.is_empty() {
+        return None;
+    }
     let of = |f: fn(&SnapshotError) -> [f64; 2]| Measure::of(all.iter().map(f).collect());
-    Accuracy {
+    let types: Vec<[f64; 2]> = all.iter().filter_map(|e| e.pageblock_type).collect();
+    Some(Accuracy {
         order_distribution_error: of(|e| e.order_distribution),
         free_pages_error: of(|e| e.free_pages),
         unusable_index_error: BTreeMap::from([
             ("3".to_string(), of(|e| e.unusable_3)),
             ("9".to_string(), of(|e| e.unusable_9)),
         ]),
-        pageblock_type_error: of(|e| e.pageblock_type),
+        pageblock_type_error: (!types.is_empty()).then(|| Measure::of(types)),
         frame_match: None,
         huge_faults: None,
         snapshots: model.len() as u64,
         lost_events: lost,
         by_snapshot: all,
-    }
+    })
 }
 
 impl HugeFaults {

@@ -263,11 +263,10 @@ fn zone(all: &[&ZoneSample]) -> ZoneSample {
 }
 
 /// Totals, pooled.
-pub(crate) fn totals(members: &[Member]) -> BTreeMap<String, u64> {
+pub(crate) fn totals(members: &[Member]) -> BTreeMap<String, Option<u64>> {
     let names: BTreeSet<&String> = members.iter().flat_map(|m| m.totals.keys()).collect();
-    let of = |n: &String| median(members.iter().filter_map(|m| m.totals.get(n).copied()));
-    let all = names.into_iter();
-    all.filter_map(|n| Some((n.clone(), of(n)?))).collect()
+    let of = |n: &String| median(members.iter().filter_map(|m| m.totals.get(n).copied()?));
+    names.into_iter().map(|n| (n.clone(), of(n))).collect()
 }
 
 /// Failures by order and mask, pooled; those that most members do not have are left out.
@@ -307,7 +306,7 @@ mod tests {
                 seconds: 1.0,
                 zones: vec![zone],
             }],
-            totals: BTreeMap::from([("frees".into(), free)]),
+            totals: BTreeMap::from([("frees".into(), Some(free))]),
             failures: (failed > 0)
                 .then(|| Failure {
                     order: 3,
@@ -359,7 +358,7 @@ mod tests {
         let spread = z.spread.as_ref().unwrap();
         assert_eq!(spread.free_pages, [300, 500]);
         assert_eq!(spread.unusable_index["9"], [0.3, 0.5]);
-        assert_eq!(totals(&all)["frees"], 410);
+        assert_eq!(totals(&all)["frees"], Some(410));
     }
 
     #[test]
@@ -384,7 +383,7 @@ mod tests {
                 Ok(member(u64::from(job.pace) + 2, 0))
             };
             let all = run(&jobs(5), threads, one, &mut NoWatch).unwrap();
-            let free: Vec<u64> = all.iter().map(|m| m.totals["frees"]).collect();
+            let free: Vec<u64> = all.iter().filter_map(|m| m.totals["frees"]).collect();
             assert_eq!(free, [3, 4, 5, 6, 7]);
         }
     }

@@ -22,7 +22,7 @@ use unfrag_linux::recording::Snapshot;
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub samples: Vec<Sample>,
-    pub totals: BTreeMap<String, u64>,
+    pub totals: BTreeMap<String, Option<u64>>,
     pub failures: Vec<Failure>,
     pub frames: FrameMatch,
     pub huge_faults: Option<HugeFaults>,
@@ -108,7 +108,8 @@ impl Prepared<'_> {
         notes.extend(self.compaction_note(q, &sim));
         let m = sim.manager.inspect();
         let mut totals = self.totals(&sim);
-        totals.extend(recorder.compaction.totals());
+        let compaction = recorder.compaction.totals().into_iter();
+        totals.extend(compaction.map(|(name, n)| (name, Some(n))));
         Ok(Member {
             samples: recorder.samples,
             totals,
@@ -151,16 +152,17 @@ impl Prepared<'_> {
         })
     }
 
-    fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
+    fn totals(&self, sim: &Sim) -> BTreeMap<String, Option<u64>> {
         let t = &sim.tally;
         let h = sim.manager.host();
         let reclaim = sim.manager.inspect().reclaim_counters();
         let c = &self.causes.classes;
+        let fallbacks = self.causes.shows_fallbacks;
+        let fallbacks = fallbacks.then_some(self.causes.fallbacks.count);
         [
             ("allocations", t.allocated),
             ("frees", t.freed),
             ("fallbacks", h.fallbacks),
-            ("fallbacks_recorded", self.causes.fallbacks.count),
             ("pageblocks_claimed", h.claims),
             ("kswapd_wakeups", h.kswapd_wakes),
             ("failures", t.failures.values().sum()),
@@ -182,7 +184,8 @@ impl Prepared<'_> {
             ("zone_checks_raced", self.inferred.raced),
         ]
         .into_iter()
-        .map(|(n, v)| (n.to_string(), v))
+        .map(|(n, v)| (n.to_string(), Some(v)))
+        .chain([("fallbacks_recorded".to_string(), fallbacks)])
         .collect()
     }
 }

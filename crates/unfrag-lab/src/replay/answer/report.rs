@@ -108,8 +108,9 @@ pub struct KernelReport {
     pub ensemble: Option<Ensemble>,
     /// State at each snapshot's moment.
     pub samples: Vec<Sample>,
-    /// Totals of the whole replay, by name (allocations, frees, fallbacks …).
-    pub totals: BTreeMap<String, u64>,
+    /// Totals of the whole replay, by name (allocations, frees, fallbacks …); `null` for what the recording does not
+    /// show.
+    pub totals: BTreeMap<String, Option<u64>>,
     /// Allocations that found no page.
     pub failures: Vec<Failure>,
     /// Every pageblock over time.
@@ -219,12 +220,12 @@ pub struct Spread {
 pub struct Accuracy {
     /// Half the sum over orders of the absolute differences of shares of free pages.
     pub order_distribution_error: Measure,
-    /// |predicted - recorded| / recorded free pages.
+    /// |predicted - recorded| / recorded free pages; 1 where none was free and some were predicted.
     pub free_pages_error: Measure,
     /// Absolute error of the unusable index, at orders "3" and "9".
     pub unusable_index_error: BTreeMap<String, Measure>,
-    /// Half the sum over types of the absolute differences of shares of pageblocks.
-    pub pageblock_type_error: Measure,
+    /// Half the sum over types of the absolute differences of shares of pageblocks; `null` where no snapshot shows types.
+    pub pageblock_type_error: Option<Measure>,
     /// From an exact start: the share of allocations that the model put on the kernel's own frame.
     pub frame_match: Option<FrameMatch>,
     /// Which faults got a huge page, in the model and on the recorded host; `null` if no fault asked for one.
@@ -311,8 +312,8 @@ pub struct SnapshotError {
     pub unusable_3: [f64; 2],
     /// `[model, forecaster]` unusable-index error at order 9.
     pub unusable_9: [f64; 2],
-    /// `[model, forecaster]` pageblock-type error.
-    pub pageblock_type: [f64; 2],
+    /// `[model, forecaster]` pageblock-type error; `null` where the snapshot shows no types.
+    pub pageblock_type: Option<[f64; 2]>,
 }
 
 /// Every pageblock at every sample: what a map of memory over time is drawn from.

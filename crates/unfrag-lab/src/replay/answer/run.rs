@@ -83,7 +83,7 @@ impl KernelReplay<'_, '_> {
                 taken: &taken,
             };
             let lost = prepared.input.recording.meta.lost_events();
-            Some(measure(&samples[1..], &recorded[1..], &forecast, lost))
+            measure(&samples[1..], &recorded[1..], &forecast, lost)
         };
         let skills = || {
             let own = |m: &Member| judge(&m.samples)?.free_pages_error.skill;
@@ -234,7 +234,7 @@ pub fn replay<'r>(
         recording: RecordingSummary {
             file: file.into(),
             kernel_release: rec.meta.kernel_release.clone(),
-            cpus: rec.meta.cpus.max(prepared.start.cpus as u32),
+            cpus: prepared.start.cpus.len() as u32,
             events: input.events.len(),
             lost_events: rec.meta.lost_events(),
             seconds: prepared.seconds(last),

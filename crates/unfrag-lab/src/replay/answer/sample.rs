@@ -3,6 +3,7 @@
 use super::report::{Sample, ZoneSample};
 use crate::error::Result;
 use crate::replay::model::ReplayHost;
+use crate::replay::start::shown::{MOST_PAGES, by_order, within};
 use std::collections::BTreeMap;
 use unfrag::frame::{NR_ORDERS, NR_TYPES, ORDER_SLOTS};
 use unfrag::inspect::BlockView;
@@ -122,24 +123,30 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
         .map_err(named)?;
     let mut zones = vec![];
     for row in &buddy.zones {
-        let mut free = [0; NR_ORDERS];
-        for (to, from) in free.iter_mut().zip(&row.free) {
-            *to = *from;
-        }
+        let free = by_order(row.free.iter().copied(), MOST_PAGES, || {
+            format!("buddyinfo of `{}`, zone {}", snap.name, row.zone)
+        })?;
         let info = zoneinfo.as_ref().and_then(|i| i.zone(row.node, &row.zone));
         let sets = info.and_then(|i| i.pagesets.as_ref());
         let pageblocks = types.as_ref().map_or_else(BTreeMap::new, |t| {
             let of = |name: &String| Some((name.clone(), t.blocks.get(row.node, &row.zone, name)?));
             t.blocks.migratetypes.iter().filter_map(of).collect()
         });
+        let managed = info.and_then(|i| i.pages("managed").or(i.pages("present")));
+        let counts = sets.iter().flat_map(|s| s.iter());
+        let counts = counts.filter_map(|p| p.fields.get("count"));
+        let on_lists = counts.fold(0, u64::saturating_add);
+        for pages in [managed.unwrap_or(0), on_lists] {
+            within(pages, MOST_PAGES, || {
+                format!("zoneinfo of `{}`, zone {}: pages", snap.name, row.zone)
+            })?;
+        }
         zones.push(ZoneSample {
             node: row.node,
             zone: row.zone.clone(),
-            managed_pages: info
-                .and_then(|i| i.pages("managed").or(i.pages("present")))
-                .unwrap_or(0),
+            managed_pages: managed.unwrap_or(0),
             free_pages: row.free_pages(),
-            pcp_pages: sets.map(|s| s.iter().filter_map(|p| p.fields.get("count")).sum()),
+            pcp_pages: sets.map(|_| on_lists),
             free_blocks: free.to_vec(),
             unusable_index: unusable(&free),
             free_huge_blocks: huge_blocks(&free),

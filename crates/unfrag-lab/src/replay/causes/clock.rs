@@ -236,15 +236,17 @@ fn free_pages(snap: &Snapshot) -> Result<Option<(i64, i64)>> {
     let (Some(vmstat), Some(buddyinfo)) = (snap.file("vmstat"), snap.file("buddyinfo")) else {
         return Ok(None);
     };
-    let Some(free) = VmStat::parse(vmstat)?.get("nr_free_pages") else {
-        return Ok(None);
-    };
+    let free = VmStat::parse(vmstat)?
+        .get("nr_free_pages")
+        .and_then(plausible);
     let zones = BuddyInfo::parse(buddyinfo)?.zones;
-    let pages = |z: &Row| -> u64 { z.free.iter().enumerate().map(|(o, n)| n << o).sum() };
-    Ok(Some((
-        free as i64,
-        zones.iter().map(pages).sum::<u64>() as i64,
-    )))
+    let listed = zones.iter().map(Row::free_pages);
+    Ok(free.zip(plausible(listed.fold(0, u64::saturating_add))))
+}
+
+/// A count as a number with a sign. One that no host reaches tells nothing: sums with it would overflow.
+pub(super) fn plausible(count: u64) -> Option<i64> {
+    i64::try_from(count).ok().filter(|n| *n < 1 << 60)
 }
 
 /// Whether the recorder dated snapshots and events by the same clock, and says so.
@@ -284,5 +286,6 @@ fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
     let (Some(text), Some(time)) = (snap.file("vmstat"), snap.time_of("vmstat")) else {
         return Ok(None);
     };
-    Ok(VmStat::parse(text)?.get("pgfree").map(|n| (time, n as i64)))
+    let n = VmStat::parse(text)?.get("pgfree").and_then(plausible);
+    Ok(n.map(|n| (time, n)))
 }

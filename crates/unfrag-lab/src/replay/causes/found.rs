@@ -21,6 +21,8 @@ pub struct Causes {
     pub proactive_from: Option<u64>,
     /// Whether the trace shows what kcompactd does.
     pub shows_kcompactd: bool,
+    /// Whether fallbacks were recorded.
+    pub shows_fallbacks: bool,
     /// Fallbacks that the trace shows.
     pub fallbacks: Fallbacks,
 }

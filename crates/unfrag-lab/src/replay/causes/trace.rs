@@ -28,7 +28,7 @@ pub fn causes<'r>(
     free_at: Option<&dyn Fn(u32) -> bool>,
 ) -> Result<Causes> {
     let input = input.into();
-    let mut w = Walk::new(&input, era, frames, from, free_at);
+    let mut w = Walk::new(&input, era, frames, from, free_at)?;
     let wanted = Wanted {
         common: &[Common::Cpu, Common::Task, Common::Flags],
         field: &|event, field| EventKind::of(event).reads(field),
@@ -39,6 +39,7 @@ pub fn causes<'r>(
         walk(&mut w, &kinds, batch, until)
     })?;
     w.finish()?;
+    w.out.shows_fallbacks = kinds.contains(&EventKind::Extfrag);
     w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
     Ok(w.out)
 }

@@ -7,7 +7,7 @@
 //!
 //! `spec: 7.6, 10`
 
-use super::clock::Clock;
+use super::clock::{Clock, plausible};
 use super::found::Causes;
 use super::operations::{Action, Op};
 use crate::error::Result;
@@ -17,7 +17,7 @@ use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 
 /// Pages of a huge page that direct compaction captures: traced, but not counted.
-const CAPTURED: i64 = 512;
+const CAPTURED: u64 = 512;
 
 /// Pages that were allocated unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,9 @@ fn pgalloc(snap: &Snapshot) -> Result<Option<i64>> {
         .iter()
         .filter(|c| c.0.starts_with("pgalloc_"))
         .map(|c| c.1)
-        .sum();
-    let captured = stat.get("compact_success").unwrap_or(0) as i64 * CAPTURED;
-    Ok((counted > 0).then_some(counted as i64 + captured))
+        .fold(0, u64::saturating_add);
+    let captured = stat.get("compact_success").unwrap_or(0);
+    let captured = plausible(captured.saturating_mul(CAPTURED));
+    let counted = plausible(counted).filter(|&n| n > 0);
+    Ok(counted.zip(captured).map(|(n, captured)| n + captured))
 }

@@ -12,7 +12,9 @@ use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::geometry::recorded::{LARGEST_ORDER, order_of_event};
+use crate::input::{Cpus, Input};
+use std::sync::Arc;
 use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::Events;
 
@@ -64,7 +66,9 @@ pub(super) struct Walk {
     pub(super) task: u32,
     pub(super) interrupted: bool,
     pub(super) time: u64,
+    /// Its index among `cpus`.
     pub(super) cpu: u16,
+    cpus: Arc<Cpus>,
     pub(super) from: u64,
     /// Sources of migrations without a known target, oldest first.
     pub(super) unpaired_sources: std::collections::VecDeque<u32>,
@@ -104,7 +108,7 @@ impl Walk {
         frames: u32,
         from: u64,
         free_at: Option<&dyn Fn(u32) -> bool>,
-    ) -> Self {
+    ) -> Result<Self> {
         let tasks = &input.recording.tasks;
         let task_state = tasks
             .iter()
@@ -121,7 +125,7 @@ impl Walk {
                 .collect(),
             None => vec![UNKNOWN; frames as usize],
         };
-        Walk {
+        Ok(Walk {
             era,
             out: Causes {
                 ops: Ops::new(&input.room),
@@ -136,6 +140,7 @@ impl Walk {
             interrupted: false,
             time: 0,
             cpu: 0,
+            cpus: input.cpus()?,
             from,
             unpaired_sources: Default::default(),
             moves: 0,
@@ -159,13 +164,13 @@ impl Walk {
             directories: vec![],
             batch: vec![],
             batch_task: (NONE, 0),
-        }
+        })
     }
 
     #[inline]
     pub(super) fn at(&mut self, i: usize, ev: &Events) {
         self.time = ev.time[i];
-        self.cpu = ev.cpu[i];
+        self.cpu = self.cpus.of_event(ev.cpu[i]);
         self.task = ev.task[i];
         self.interrupted = ev.flags[i] & INTERRUPT != 0;
     }
@@ -185,6 +190,9 @@ impl Walk {
 
     #[inline]
     pub(super) fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
+        if order > LARGEST_ORDER.into() {
+            return Err(order_of_event(pfn, order));
+        }
         let bad = || {
             Error::contradiction(format!(
                 "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
@@ -192,11 +200,8 @@ impl Walk {
             ))
             .help("the snapshots and the trace must come from the same host")
         };
-        if order > 10
-            || pfn
-                .checked_add(1 << order)
-                .is_none_or(|e| e > self.state.len() as u64)
-        {
+        let end = pfn.checked_add(1 << order);
+        if end.is_none_or(|end| end > self.state.len() as u64) {
             return Err(bad());
         }
         Ok((pfn as u32, order as u8))

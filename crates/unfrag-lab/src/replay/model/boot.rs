@@ -22,7 +22,7 @@ impl Start {
     ) -> Result<Manager<'m, ReplayHost>> {
         let zones = self.zone_configs();
         let config = self.config(&zones, rules, sysctl);
-        let mut restore = Restore::new(&config, ReplayHost::default(), memory)
+        let mut restore = Restore::new(&config, ReplayHost::on(&self.cpus), memory)
             .map_err(|e| Error::contradiction(format!("the recorded zones cannot be: {e}")))?;
         let bad = |e: RestoreError| {
             Error::contradiction(format!("the recorded state contradicts itself: {e}"))
@@ -98,7 +98,7 @@ impl Start {
         sysctl: Sysctl,
     ) -> Config<'z> {
         Config {
-            cpus: self.cpus,
+            cpus: self.cpus.len(),
             sysctl,
             ..Config::new(zones, rules)
         }

@@ -7,7 +7,7 @@ use crate::parallel::both;
 use crate::replay::causes::Causes;
 use crate::replay::start::counts::counts;
 use crate::replay::start::evidence::Evidence;
-use crate::replay::start::{Anchor, Start, ZoneFacts, highest_frame};
+use crate::replay::start::{Anchor, PcpFacts, Start, highest_frame};
 use unfrag::{CpuId, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
 
 /// Rounds that fit the per-CPU lists of the start to those of the anchor.
@@ -22,7 +22,7 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
     let fit = Fit {
         anchor,
         causes,
-        evidence: &Evidence::gather(causes, anchor.cpus)?,
+        evidence: &Evidence::gather(causes, anchor.cpus.len())?,
         rules,
         sysctl,
     };
@@ -62,9 +62,9 @@ impl Fit<'_> {
             ..
         } = self;
         let frames = highest_frame(&anchor.zones)?;
-        let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
-        let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
-        let recorded: Vec<Vec<u64>> = anchor.zones.iter().map(row).collect();
+        let on = |sets: &[PcpFacts], c: usize| sets.get(c).map_or(0, |s| s.count);
+        let row = |sets: &Vec<PcpFacts>| (0..anchor.cpus.len()).map(|c| on(sets, c)).collect();
+        let recorded: Vec<Vec<u64>> = anchor.sets.iter().map(row).collect();
         let before = anchor.upto(causes)?;
         let mut held = recorded.clone();
         let mut best: Option<Fitted> = None;

@@ -9,6 +9,8 @@ use unfrag::{NodeId, Order};
 /// Counts the fallbacks of a replay's model, and notes the calls for kswapd.
 #[derive(Debug, Default)]
 pub struct ReplayHost {
+    /// Numbers of the CPUs on the recorded host, by their index in the model.
+    pub cpus: Vec<u32>,
     /// Fallbacks so far.
     pub fallbacks: u64,
     /// Fallbacks that changed a pageblock's type.
@@ -24,6 +26,14 @@ pub struct ReplayHost {
 }
 
 impl ReplayHost {
+    /// Of a model with these CPUs, as the recorded host numbers them.
+    pub fn on(cpus: &[u32]) -> ReplayHost {
+        ReplayHost {
+            cpus: cpus.to_vec(),
+            ..ReplayHost::default()
+        }
+    }
+
     /// Whether a daemon was called for.
     #[inline]
     pub fn has_asked(&self) -> bool {

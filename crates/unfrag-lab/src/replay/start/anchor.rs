@@ -1,10 +1,11 @@
 //! The anchor: the first snapshot taken while the trace ran, and what the trace says of that moment.
 
-use super::arrange::ORDERS;
 use super::evidence::BeforeAnchor;
 use super::pcp_trace::PcpTrace;
-use super::zones::{ZoneFacts, zone_facts};
+use super::shown::{ORDERS, by_order, within};
+use super::zones::{PcpFacts, ZoneFacts, zone_facts};
 use crate::error::{Error, Result};
+use crate::input::Cpus;
 use crate::replay::causes::Causes;
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
@@ -32,8 +33,10 @@ pub struct Anchor {
     /// When vmstat, and zoneinfo next to it, were read, by vmstat's own counter; `None` if it does
     /// not say.
     pub dated: Option<u64>,
-    /// CPUs.
-    pub cpus: usize,
+    /// Numbers of the CPUs, by index.
+    pub cpus: Vec<u32>,
+    /// Per-CPU lists by zone, and by index of the CPU; none where zoneinfo shows none.
+    pub sets: Vec<Vec<PcpFacts>>,
     /// What the trace up to the anchor did, where the replay begins at the anchor.
     pub before: Option<BeforeAnchor>,
     /// What was on the per-CPU lists then, where the trace shows it.
@@ -41,11 +44,12 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Reads a snapshot; `time` is when its buddyinfo was read, in nanoseconds of the trace's clock.
+    /// Reads a snapshot; `time` is when its buddyinfo was read, in nanoseconds of the trace's clock; `cpus` are
+    /// those of the recording.
     ///
     /// # Errors
     /// If it lacks buddyinfo or zoneinfo.
-    pub fn read(snap: &Snapshot, time: u64) -> Result<Anchor> {
+    pub fn read(snap: &Snapshot, time: u64, cpus: &Cpus) -> Result<Anchor> {
         let zones = zone_facts(snap)?;
         let text = snap
             .file("buddyinfo")
@@ -64,26 +68,32 @@ impl Anchor {
             let row = info.zone(node, name).ok_or_else(|| {
                 Error::lacking(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
             })?;
-            let mut n = [0; ORDERS];
-            for (to, from) in n.iter_mut().zip(&row.free) {
-                *to = *from;
-            }
-            free.push(n);
+            let spanned = z.config.spanned;
+            let place = |file: &str| format!("{file} of `{}`, zone {name}", snap.name);
+            free.push(by_order(row.free.iter().copied(), spanned, || {
+                place("buddyinfo")
+            })?);
             let on = |t: &str| {
-                let mut n = [0; ORDERS];
-                let row = types.as_ref()?.row(node, name, t)?;
-                for (to, from) in n.iter_mut().zip(&row.counts) {
-                    *to = from.blocks;
-                }
-                Some(n)
+                let row = types.as_ref().and_then(|types| types.row(node, name, t));
+                let blocks = row.map(|row| row.counts.iter().map(|c| c.blocks));
+                let blocks = blocks.map(|b| by_order(b, spanned, || place("pagetypeinfo")));
+                blocks.transpose()
             };
-            let all = on("Unmovable").zip(on("Movable")).zip(on("Reclaimable"));
+            let all = on("Unmovable")?.zip(on("Movable")?).zip(on("Reclaimable")?);
             listed.push(all.map(|((u, m), r)| [u, m, r]));
-            let of = |t: &str| types.as_ref()?.blocks.get(node, name, t);
-            blocks.push(of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]));
-            pageblocks.push(types.as_ref().and_then(|t| t.blocks.of_zone(node, name)));
+            let counted = types.as_ref().map(|types| &types.blocks);
+            let of = |t: &str| counted?.get(node, name, t);
+            let two = of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]);
+            let all = counted.and_then(|blocks| blocks.of_zone(node, name));
+            for n in two.iter().flatten().chain(&all) {
+                within(*n, spanned, || {
+                    format!("{}: pageblocks", place("pagetypeinfo"))
+                })?;
+            }
+            blocks.push(two);
+            pageblocks.push(all);
         }
-        let cpus = zones.iter().map(|z| z.sets.len()).max().unwrap_or(1).max(1);
+        let sets = zones.iter().map(|z| z.sets_of(cpus)).collect();
         Ok(Anchor {
             zones,
             free,
@@ -92,7 +102,8 @@ impl Anchor {
             pageblocks,
             flags: PageFlags::of(snap)?,
             time,
-            cpus,
+            cpus: cpus.numbers().to_vec(),
+            sets,
             dated: None,
             before: None,
             pcp_trace: None,
@@ -110,7 +121,7 @@ impl Anchor {
     /// Pages of a zone that were free at the anchor, those on per-CPU lists among them.
     pub(super) fn free_pages(&self, zone: usize, causes: &Causes) -> Result<i64> {
         let z = &self.zones[zone];
-        let held: u64 = z.sets.iter().map(|s| s.0).sum();
+        let held: u64 = z.sets.iter().map(|s| s.count).sum();
         let Some(dated) = self.dated else {
             return Ok((pages(&self.free[zone]) + held) as i64);
         };

@@ -8,13 +8,13 @@
 //! Invariant: a state that is known from the recording does not change.
 
 use super::evidence::{BeforeAnchor, LeftAs, Taker};
+use super::shown::ORDERS;
 use super::state::FreeBlock;
 use super::used_up::UsedUp;
 use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
 use unfrag::{MAX_ORDER, MigrateType};
 use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
 
-pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
 pub(super) const BLOCK: u32 = 512;
 /// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor

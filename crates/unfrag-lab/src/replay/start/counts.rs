@@ -44,7 +44,7 @@ pub fn counts(
     let mut state = vec![Frame::None; frames as usize];
     let mut start = Start {
         zones: anchor.zones.clone(),
-        cpus: anchor.cpus,
+        cpus: anchor.cpus.clone(),
         time: match anchor.before {
             Some(_) => anchor.time,
             None => causes.ops.time(0)?.unwrap_or(0),
@@ -122,7 +122,7 @@ pub fn counts(
             takers: &takers,
             used_up: &used_up,
         };
-        let mut sets = sets.fill(waiting, &z.sets);
+        let mut sets = sets.fill(waiting, &anchor.sets[i]);
         let mut on_lists: Vec<bool> = zone_frames.states.iter().map(|k| k.is_free()).collect();
         for p in sets.iter().flat_map(SetStart::frames) {
             on_lists[(p - lo) as usize] = false;
@@ -139,7 +139,7 @@ pub fn counts(
             MigrateType::Movable,
             MigrateType::Reclaimable,
         ] {
-            let batch = z.sets.first().map_or(0, |s| s.2);
+            let batch = z.sets.first().map_or(0, |s| s.batch);
             let taker = |p: u32| takers[(p - lo) as usize];
             let Some((cpu, pages)) = left_over(&free, mt, batch, taker) else {
                 continue;

@@ -7,8 +7,10 @@ use super::state::{Frame, FreeBlock, SetStart, Start};
 use super::zones::{highest_frame, marks, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::input::{Cpus, MAX_CPUS};
+use std::collections::BTreeMap;
 use unfrag::restore::CompactPositions;
-use unfrag::{MigrateType, Pfn, ZoneConfig};
+use unfrag::{MAX_ORDER, MigrateType, Pfn, ZoneConfig};
 use unfrag_linux::freelists::{self, FreeLists, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
@@ -40,12 +42,46 @@ fn positions(zone: &ZoneConfig, c: &freelists::Compact) -> CompactPositions {
     }
 }
 
+/// A block that free lists name, on a host with so many frame numbers.
+fn block(pfn: u64, order: u8, mt: MigrateType, frames: u32) -> Result<FreeBlock> {
+    let end = 1u64
+        .checked_shl(order.into())
+        .and_then(|n| pfn.checked_add(n));
+    match end {
+        Some(end) if order <= MAX_ORDER && end <= frames.into() => Ok(FreeBlock {
+            pfn: pfn as u32,
+            order,
+            mt,
+        }),
+        _ => Err(Error::contradiction(format!(
+            "freelists name a block of order {order} at frame {pfn:#x}; orders end at {MAX_ORDER}, and the zones at frame {frames:#x}"
+        ))
+        .remedy(Remedy::StartFromCounts)),
+    }
+}
+
+/// Each CPU with lists in a mark: its index. One that neither events nor zoneinfo name comes after all others.
+fn indexes(lists: &FreeLists, cpus: &Cpus) -> Result<BTreeMap<u32, usize>> {
+    let mut indexes: BTreeMap<u32, usize> = cpus.numbers().iter().copied().zip(0..).collect();
+    for pcp in lists.zones.iter().flat_map(|z| &z.pcps) {
+        let next = indexes.len();
+        indexes.entry(pcp.cpu).or_insert(next);
+    }
+    match indexes.len() {
+        n if n > MAX_CPUS => Err(Error::contradiction(format!(
+            "freelists name {n} CPUs, and Linux has {MAX_CPUS} at most"
+        ))
+        .remedy(Remedy::StartFromCounts)),
+        _ => Ok(indexes),
+    }
+}
+
 /// Reads the state out of a mark. `offset` is what to take from a snapshot's time to get the
-/// trace's.
+/// trace's; `cpus` are those of the recording.
 ///
 /// # Errors
 /// If the mark has no free lists, or they were torn while they were read.
-pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
+pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Start> {
     let text = snap.file("freelists").ok_or_else(|| {
         Error::lacking(format!("snapshot `{}` has no freelists", snap.name))
             .remedy(Remedy::StartFromCounts)
@@ -63,6 +99,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         ))
         .remedy(Remedy::StartFromCounts)
     };
+    let indexes = indexes(&lists, cpus)?;
     let mut free = vec![];
     let mut sets = vec![];
     for (i, z) in zones.iter_mut().enumerate() {
@@ -95,17 +132,14 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                     .ok_or_else(|| {
                         Error::contradiction(format!("migratetype {}", list.migratetype))
                     })?;
-                free.extend(list.pfns.iter().map(|&p| FreeBlock {
-                    pfn: p as u32,
-                    order: area.order,
-                    mt,
-                }));
+                let blocks = list.pfns.iter().map(|&p| block(p, area.order, mt, frames));
+                free.append(&mut blocks.collect::<Result<Vec<_>>>()?);
             }
         }
         for p in &l.pcps {
             let mut set = SetStart {
                 zone: i,
-                cpu: p.cpu as usize,
+                cpu: indexes[&p.cpu],
                 tuning: Some((p.high, p.batch, p.free_factor.into())),
                 lists: vec![],
             };
@@ -117,38 +151,42 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                     PcpKind::MigrateType(t) => usize::from(list.order) * 3 + usize::from(t),
                     PcpKind::Thp(i) => usize::from(i),
                 };
-                let block = |&p: &u64| {
+                let waiting = |&p: &u64| {
                     // A page waits under the type that it will be freed to: its pageblock's.
                     let mt = lists
                         .pageblock(p)
                         .and_then(|(t, _)| era.migratetype_without_cma(t.into()));
                     let mt = mt.unwrap_or(MigrateType::Movable);
-                    FreeBlock {
-                        pfn: p as u32,
-                        order: list.order,
-                        mt,
-                    }
+                    block(p, list.order, mt, frames)
                 };
-                set.lists
-                    .push((index, list.pfns.iter().map(block).collect()));
+                let blocks = list.pfns.iter().map(waiting).collect::<Result<_>>()?;
+                set.lists.push((index, blocks));
             }
             sets.push(set);
         }
+        // A CPU that comes later begins with the smallest lists that another one has.
+        let of_zone = || sets.iter().filter(|s: &&SetStart| s.zone == i);
+        let least = of_zone().filter_map(|s| s.tuning).min();
+        let absent: Vec<usize> = indexes.values().copied().collect();
+        let absent = absent
+            .into_iter()
+            .filter(|&c| of_zone().all(|s| s.cpu != c));
+        let absent: Vec<SetStart> = absent
+            .map(|cpu| SetStart {
+                zone: i,
+                cpu,
+                tuning: least,
+                lists: vec![],
+            })
+            .collect();
+        sets.extend(absent);
     }
     for b in free
         .iter()
         .chain(sets.iter().flat_map(|s| s.lists.iter().flat_map(|l| &l.1)))
     {
-        for p in b.pfn..b.pfn + (1 << b.order) {
-            match state.get_mut(p as usize) {
-                Some(f) => *f = Frame::Free,
-                None => {
-                    return Err(Error::contradiction(format!(
-                        "freelists name frame {p}, beyond all zones"
-                    )));
-                }
-            }
-        }
+        let begin = b.pfn as usize;
+        state[begin..begin + (1 << b.order)].fill(Frame::Free);
     }
     let mut compact = vec![];
     for (i, z) in zones.iter().enumerate() {
@@ -159,7 +197,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let mut skipped = vec![];
     for run in &lists.pageblocks {
         for (i, &t) in run.types.iter().enumerate() {
-            let pfn = run.start_pfn + i as u64 * 512;
+            let pfn = run.start_pfn.saturating_add(i as u64 * 512);
             if pfn >= u64::from(frames) {
                 break;
             }
@@ -179,10 +217,13 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         .find(|f| f.name == "freelists")
         .and_then(|f| f.time)
         .map_or(0, |(_, end)| end.saturating_add_signed(-offset));
-    let cpus = sets.iter().map(|s| s.cpu + 1).max().unwrap_or(1);
+    let mut numbers = vec![0; indexes.len()];
+    for (number, index) in indexes {
+        numbers[index] = number;
+    }
     Ok(Start {
         zones,
-        cpus,
+        cpus: numbers,
         time,
         free,
         order_shown: None,

@@ -12,6 +12,7 @@
 //! - `choice`: where a replay may begin. `plan`: [`Plan`].
 //! - `arrange`, `block_types`: which frames were free, and types of pageblocks, where nobody recorded them.
 //! - `used_up`, `refills`: what first allocations show of the lists. `list_order`: how much that covers.
+//! - `shown`: free lists of a snapshot, checked against their zone.
 //! - `percpu`, `pcp_trace`: what waited on per-CPU lists. `touched`: what the trace before the anchor did.
 
 pub mod anchor;
@@ -26,6 +27,7 @@ mod pcp_trace;
 mod percpu;
 mod plan;
 mod refills;
+pub(crate) mod shown;
 mod state;
 mod touched;
 mod used_up;
@@ -40,4 +42,4 @@ pub use pcp_trace::PcpTrace;
 pub use plan::{Beginning, Plan};
 pub use state::{Frame, FreeBlock, SetStart, Start};
 pub(crate) use zones::holds;
-pub use zones::{ZoneFacts, highest_frame, zone_facts};
+pub use zones::{PcpFacts, ZoneFacts, highest_frame, zone_facts};

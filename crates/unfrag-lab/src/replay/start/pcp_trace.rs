@@ -12,7 +12,7 @@
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
 use crate::error::Result;
-use crate::input::Input;
+use crate::input::{Cpus, Input};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
 use unfrag_linux::file::{Common, Wanted};
@@ -87,9 +87,8 @@ struct Walk {
 }
 
 impl Walk {
-    fn batch(&mut self, ev: &Events, era: Era, from: u64) {
+    fn batch(&mut self, ev: &Events, era: Era, cpus: &Cpus, from: u64) {
         let Walk { seen, found: w } = self;
-        let cpus = w.refilled.len();
         let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
         let mut rows = vec![0usize; ev.tables.len()];
         let events = ev.kind.iter().zip(&ev.time).zip(&ev.cpu);
@@ -119,8 +118,8 @@ impl Walk {
             // Reserved types are on the movable list.
             let mt = mt.filter(|t| t.is_ordinary());
             let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
-            let cpu = usize::from(cpu);
-            if !is_cached(order) || cpu >= cpus {
+            let cpu = usize::from(cpus.of_event(cpu));
+            if !is_cached(order) {
                 continue;
             }
             match c.event {
@@ -134,18 +133,12 @@ impl Walk {
 }
 
 impl PcpTrace {
-    /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
+    /// Walks a recording of a host with so many frame numbers from a moment on (nanoseconds of
     /// the trace clock). `None` if the trace does not show the lists.
     ///
     /// # Errors
     /// If its events cannot be read.
-    pub fn of(
-        input: &Input<'_>,
-        era: Era,
-        frames: u32,
-        cpus: usize,
-        from: u64,
-    ) -> Result<Option<PcpTrace>> {
+    pub fn of(input: &Input<'_>, era: Era, frames: u32, from: u64) -> Result<Option<PcpTrace>> {
         let shows = |event: ListEvent| {
             let is = |t: &&EventTable| ListEvent::of(&t.name) == Some(event);
             let mut tables = input.recording.events.tables.iter().filter(is);
@@ -154,13 +147,14 @@ impl PcpTrace {
         if !shows(ListEvent::Refill) || !shows(ListEvent::Drain) {
             return Ok(None);
         }
-        let empty = vec![vec![vec![]; NR_LISTS]; cpus];
+        let cpus = input.cpus()?;
+        let empty = vec![vec![vec![]; NR_LISTS]; cpus.len()];
         let mut w = Walk {
             seen: vec![false; frames as usize],
             found: PcpTrace {
                 taken: empty.clone(),
                 drained: empty,
-                refilled: vec![[false; NR_LISTS]; cpus],
+                refilled: vec![[false; NR_LISTS]; cpus.len()],
                 listed: vec![None; frames.div_ceil(BLOCK) as usize],
             },
         };
@@ -171,7 +165,7 @@ impl PcpTrace {
             },
         };
         input.events.each(from..=u64::MAX, wanted, &mut |batch| {
-            w.batch(batch, era, from);
+            w.batch(batch, era, &cpus, from);
             Ok(())
         })?;
         Ok(Some(w.found))

@@ -10,6 +10,7 @@ use super::pcp_trace::{Lists, PcpBlock, PcpTrace};
 use super::state::{FreeBlock, SetStart};
 use super::touched::TouchedFrames;
 use super::used_up::UsedUp;
+use super::zones::PcpFacts;
 use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
@@ -163,8 +164,8 @@ struct Candidate {
 
 impl ZonePcp<'_> {
     /// Fills them: with what waited there, then with what is free in small pieces, held back by the
-    /// CPU that allocated it first. `shown` is (count, high, batch) of each CPU at the anchor.
-    pub(super) fn fill(&self, waiting: PcpBlocks, shown: &[(u64, u64, u64)]) -> Vec<SetStart> {
+    /// CPU that allocated it first. `shown` is what the anchor shows of each CPU's lists.
+    pub(super) fn fill(&self, waiting: PcpBlocks, shown: &[PcpFacts]) -> Vec<SetStart> {
         let PcpBlocks {
             heads: mut lists,
             tails,
@@ -198,7 +199,7 @@ impl ZonePcp<'_> {
         let set = |(cpu, lists): (usize, Vec<Vec<(u32, u8)>>)| SetStart {
             zone: self.zone,
             cpu,
-            tuning: shown.get(cpu).map(|s| (s.1 as i32, s.2 as i32, 0)),
+            tuning: shown.get(cpu).map(|s| (s.high as i32, s.batch as i32, 0)),
             lists: lists
                 .into_iter()
                 .map(|l| l.into_iter().map(block).collect::<Vec<_>>())

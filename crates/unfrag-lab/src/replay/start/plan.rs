@@ -11,6 +11,7 @@ use super::state::Start;
 use super::zones::{highest_frame, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::geometry::recorded::{Question, RecordedGeometry};
 use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
@@ -51,6 +52,7 @@ impl<'r> Plan<'r> {
     /// If it lacks what a replay needs.
     pub fn new(input: Input<'r>, choice: StartChoice) -> Result<Plan<'r>> {
         let rec = input.recording;
+        RecordedGeometry::of(rec).check(Question::Replay)?;
         let Some((first, last)) = input.events.span() else {
             return Err(Error::lacking("the recording has no events"));
         };
@@ -147,7 +149,7 @@ fn exact_beginning(
     mark: &Snapshot,
     offset: i64,
 ) -> Result<(Causes, Beginning)> {
-    let start = exact(mark, era, offset)?;
+    let start = exact(mark, era, offset, &*input.cpus()?)?;
     let is_free = |p: u32| start.is_free(p);
     let frames = start.frames.len() as u32;
     let causes = causes(
@@ -172,7 +174,7 @@ fn anchored_beginning(
 ) -> Result<(Causes, Beginning)> {
     let dated = clock.date(anchor)?;
     let time = clock.buddyinfo(anchor).unwrap_or(0);
-    let mut anchor = Anchor::read(anchor, time)?;
+    let mut anchor = Anchor::read(anchor, time, &*input.cpus()?)?;
     anchor.dated = dated;
     if choice == StartChoice::Counts {
         anchor.flags = None;
@@ -188,7 +190,7 @@ fn anchored_beginning(
         let until = from.saturating_sub(1);
         let before = causes(input.clone(), era, frames, 0, until, None)?;
         anchor.before = Some(BeforeAnchor::of(&before)?);
-        anchor.pcp_trace = PcpTrace::of(input, era, frames, anchor.cpus, from)?;
+        anchor.pcp_trace = PcpTrace::of(input, era, frames, from)?;
     }
     let mut causes = match walked {
         Some(walked) if walked.frames == frames && from == 0 => walked.causes,

@@ -54,8 +54,8 @@ impl SetStart {
 pub struct Start {
     /// The populated zones, ascending.
     pub zones: Vec<ZoneFacts>,
-    /// CPUs.
-    pub cpus: usize,
+    /// Numbers of the CPUs on the recorded host, by their index in the model.
+    pub cpus: Vec<u32>,
     /// Time of the state in nanoseconds of the trace clock; events before it belong to it.
     pub time: u64,
     /// Free blocks: for each list from its head.

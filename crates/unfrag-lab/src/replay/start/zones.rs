@@ -1,7 +1,9 @@
 //! What a snapshot says of the zones: extent, marks, protections, per-CPU lists.
 
+use super::shown::{MOST_PAGES, within};
 use crate::afford;
 use crate::error::{Error, Result};
+use crate::input::Cpus;
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
@@ -22,14 +24,48 @@ pub struct ZoneFacts {
     pub highatomic: u64,
     /// Deltas up to this size stay with their CPU.
     pub stat_threshold: u32,
-    /// count, high and batch of each CPU's lists.
-    pub sets: Vec<(u64, u64, u64)>,
+    /// Its per-CPU lists.
+    pub sets: Vec<PcpFacts>,
+}
+
+/// The per-CPU lists of a CPU in a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PcpFacts {
+    /// The CPU, as Linux numbers it.
+    pub cpu: u32,
+    /// Pages on them.
+    pub count: u64,
+    /// Pages from which on they give some back.
+    pub high: u64,
+    /// Pages that go to and from the zone at a time.
+    pub batch: u64,
+}
+
+impl ZoneFacts {
+    /// The per-CPU lists of all CPUs, by index. One that the snapshot does not show was switched off, or came later: it
+    /// holds nothing, and begins with the smallest lists that another one has.
+    pub fn sets_of(&self, cpus: &Cpus) -> Vec<PcpFacts> {
+        let least = self.sets.iter().min_by_key(|s| (s.high, s.batch));
+        let of = |&cpu: &u32| {
+            let shown = self.sets.iter().find(|s| s.cpu == cpu).copied();
+            shown.or(least.map(|s| PcpFacts {
+                cpu,
+                count: 0,
+                ..*s
+            }))
+        };
+        let all = cpus.numbers().iter().map(of);
+        all.collect::<Option<_>>().unwrap_or_default()
+    }
 }
 
 /// Whether a frame is in a zone.
 pub(crate) fn holds(zone: &ZoneConfig, frame: Pfn) -> bool {
     (zone.start.0..zone.start.0 + zone.spanned).contains(&frame.0)
 }
+
+/// Pages of a CPU's lists, at most: the kernel counts them in 32 bits, with a sign.
+const LARGEST_SET: u64 = i32::MAX as u64;
 
 /// The populated zones that a snapshot's zoneinfo shows, ascending.
 ///
@@ -43,6 +79,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     let info = ZoneInfo::parse(text)?;
     let mut all = vec![];
     for z in &info.zones {
+        let place = || format!("zoneinfo of snapshot `{}`, zone {}", snap.name, z.name);
         let need = |name: &str| {
             z.pages(name).ok_or_else(|| {
                 Error::lacking(format!(
@@ -56,12 +93,32 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
         if managed == 0 {
             continue;
         }
+        let spanned = need("spanned")?;
+        if managed > spanned || present > spanned {
+            return Err(Error::contradiction(format!(
+                "zoneinfo of snapshot `{}`: zone {} manages {managed} and has {present} of the {spanned} pages that it spans",
+                snap.name, z.name
+            )));
+        }
         let Some(kind) = ZoneKind::from_name(&z.name) else {
             continue;
         };
         let Some(start) = z.start_pfn() else {
             return Err(Error::lacking(format!("zone {} has no start_pfn", z.name)));
         };
+        let counts = z.pages.iter();
+        let protection = z.protection.iter().map(|&n| ("protection", n));
+        for (name, pages) in counts.chain(protection) {
+            within(pages, MOST_PAGES, || format!("{}: `{name}`", place()))?;
+        }
+        within(z.free, spanned, || format!("{}: free pages", place()))?;
+        for set in z.pagesets.iter().flatten() {
+            for (name, pages) in set.fields.iter() {
+                within(pages, LARGEST_SET, || {
+                    format!("{}: `{name}` of CPU {}", place(), set.cpu)
+                })?;
+            }
+        }
         let boost = z.pages("boost").unwrap_or(0);
         let (min, low, high) = (need("min")?, need("low")?, need("high")?);
         let mut protection = [0; NR_ZONE_KINDS];
@@ -81,7 +138,12 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
             .flatten()
             .map(|p| {
                 let f = |n| p.fields.get(n).unwrap_or(0);
-                (f("count"), f("high"), f("batch"))
+                PcpFacts {
+                    cpu: p.cpu,
+                    count: f("count"),
+                    high: f("high"),
+                    batch: f("batch"),
+                }
             })
             .collect();
         let threshold = z
@@ -95,7 +157,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
                 node: node_id(z.node)?,
                 kind,
                 start: Pfn(start),
-                spanned: need("spanned")?,
+                spanned,
                 present,
                 managed,
             },

@@ -6,6 +6,7 @@
 
 use super::reduction;
 use super::side_by_side;
+use super::trust::trust;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
@@ -78,12 +79,12 @@ fn summary(report: &Report) -> String {
     let mut out = String::new();
     paragraph(&mut out, "recording", &wording::recording_sentence(report));
     paragraph(&mut out, "question", &wording::question_sentence(report));
-    let trust = wording::trust(report);
+    let trust = trust(report);
     let _ = writeln!(
         out,
         "<p class=\"trust\">How far to trust the answer: <span class=\"grade {}\">{}</span>. {}</p>",
-        trust.grade.replace(' ', "-"),
-        trust.grade,
+        trust.word().replace(' ', "-"),
+        trust.word(),
         escape(&trust.sentences.join(" "))
     );
     out

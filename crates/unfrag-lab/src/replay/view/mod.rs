@@ -1,6 +1,7 @@
 //! Views of a report: text, a page with charts, a still picture.
 //!
 //! - [`wording`]: the sentences, and [`side_by_side`] the tables, that all views share.
+//! - [`trust`]: how far the answer can be trusted, for all views.
 //! - [`terminal`], [`observed`]: text. [`html`]: a page, which `reduction` keeps small. [`svg`]: a picture.
 //!
 //! Invariant: a view says no more than the [`Report`](super::answer::Report) holds.
@@ -11,4 +12,5 @@ mod reduction;
 pub mod side_by_side;
 pub mod svg;
 pub mod terminal;
+pub mod trust;
 pub mod wording;

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_class_stands_against_its_counter() {
-        let text = render(&report(5), 80);
+        let text = render(&report(5), 80).to_string();
         assert!(text.contains("explains itself"), "{text}");
         assert!(
             text.contains("pages freed: 990; pgfree rose by 1,000 (-1"),

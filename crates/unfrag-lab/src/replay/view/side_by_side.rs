@@ -51,7 +51,7 @@ pub fn totals_table(report: &Report) -> SideBySide {
     };
     let mut rows: Vec<Row> = names
         .into_iter()
-        .map(|(_, name)| row(capitalised(name), &|k| k.totals.get(name).copied()))
+        .map(|(_, name)| row(capitalised(name), &|k| k.totals.get(name).copied()?))
         .collect();
     rows.push(row("Allocations that failed".into(), &|k| Some(k.failed())));
     SideBySide {

@@ -5,6 +5,7 @@
 //! as the names in the report are, and no line but a single unbreakable name exceeds the width.
 
 use super::side_by_side;
+use super::trust::trust;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
@@ -74,8 +75,8 @@ impl Page<'_> {
         let r = self.report;
         self.push_wrapped(out, "", &wording::recording_sentence(r));
         self.push_wrapped(out, "", &wording::question_sentence(r));
-        let trust = wording::trust(r);
-        let text = format!("Trust: {}. {}", trust.grade, trust.sentences.join(" "));
+        let trust = trust(r);
+        let text = format!("Trust: {}. {}", trust.word(), trust.sentences.join(" "));
         self.push_wrapped(out, "", &text);
     }
 

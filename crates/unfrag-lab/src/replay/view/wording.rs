@@ -181,13 +181,15 @@ pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
     ];
     rows.extend(index("3", "Unusable index, order 3"));
     rows.extend(index("9", "Unusable index, order 9"));
-    rows.push(share(
-        "Pageblock type",
-        "of pageblocks",
-        accuracy.pageblock_type_error,
-        "",
-        "of pageblocks have another type than recorded",
-    ));
+    rows.extend(accuracy.pageblock_type_error.map(|measure| {
+        share(
+            "Pageblock type",
+            "of pageblocks",
+            measure,
+            "",
+            "of pageblocks have another type than recorded",
+        )
+    }));
     for row in &mut rows {
         row.plain = row.plain.replace("  ", " ").replace(" ;", ";");
     }
@@ -259,120 +261,10 @@ pub fn skill_words(skill: Option<f64>) -> &'static str {
     }
 }
 
-/// How far the answer can be trusted.
-#[derive(Clone, Debug)]
-pub struct Trust {
-    /// One word for a heading: `high`, `fair`, `low`, `none`, `not measured`.
-    pub grade: &'static str,
-    /// What the grade rests on, a sentence each.
-    pub sentences: Vec<String>,
-}
-
-/// How far the answer can be trusted, and why.
-pub fn trust(report: &Report) -> Trust {
-    let judged = report
-        .kernels
-        .iter()
-        .find_map(|k| k.accuracy.as_ref().map(|a| (k, a)));
-    let Some((kernel, accuracy)) = judged else {
-        return Trust {
-            grade: "not measured",
-            sentences: vec![
-                "None of the kernels asked for is the one that was recorded, so nothing here has \
-                 been held against fact. Add the recorded era to see the error of the method."
-                    .into(),
-            ],
-        };
-    };
-    let distribution = accuracy.order_distribution_error.skill;
-    let unusable = accuracy.unusable_index_error.get("9").and_then(|m| m.skill);
-    let observed = report.mode == "observe";
-    let worst = [distribution, unusable]
-        .into_iter()
-        .flatten()
-        .reduce(f64::min);
-    let grade = match worst {
-        None => "not measured",
-        Some(s) if s >= 0.8 => "high",
-        Some(s) if s >= 0.5 => "fair",
-        Some(s) if s > 0.05 => "low",
-        Some(_) => "none",
-    };
-    let mut sentences = Vec::new();
-    if observed {
-        sentences.push(
-            "Frames were put where the trace says, so this checks the recording and predicts \
-             nothing."
-                .into(),
-        );
-    }
-    let recorded = &report.recording.kernel_release;
-    let who = if is_own_release(&kernel.kernel, recorded) {
-        format!("the recorded kernel ({})", kernel.kernel)
-    } else {
-        format!(
-            "{recorded}, of which the nearest era, {}, was replayed",
-            kernel.kernel
-        )
-    };
-    sentences.push(format!(
-        "Held against {} snapshots of {who}: {}.",
-        thousands(accuracy.snapshots),
-        skills_sentence(distribution, unusable)
-    ));
-    let others = report.kernels.iter().filter(|k| !k.recorded_era).count();
-    if others > 0 {
-        sentences.push(
-            "For the other kernels there is no recording to compare with: they run the same \
-             code under their own rules, so take this as the error to expect at the least."
-                .into(),
-        );
-    }
-    let lost = report.recording.lost_events;
-    if lost > 0 {
-        sentences.push(format!(
-            "The recorder lost {} events ({} of all); what they did is missing here.",
-            thousands(lost),
-            percent(ratio(lost, lost + report.recording.events))
-        ));
-    }
-    Trust { grade, sentences }
-}
-
 /// Whether an era has the name of the release that was recorded, and is not just the nearest to it.
 pub(super) fn is_own_release(era: &str, release: &str) -> bool {
     let rest = release.strip_prefix(era);
     release.is_empty() || rest.is_some_and(|r| !r.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// The two leading skills in words.
-fn skills_sentence(distribution: Option<f64>, unusable: Option<f64>) -> String {
-    if let (Some(d), Some(u)) = (distribution, unusable)
-        && d.min(u) > 0.05
-    {
-        return format!(
-            "the replay avoids {} of the error in the sizes of free blocks, and {} of that in the \
-             unusable index at order 9, which a forecaster who only counts pages makes",
-            percent(d),
-            percent(u)
-        );
-    }
-    let part = |skill: Option<f64>, of: &str| match skill {
-        None => format!("for {of} a forecaster who only counts pages makes no error to improve on"),
-        Some(s) if s > 0.05 => format!(
-            "for {of} the replay avoids {} of the error of a forecaster who only counts pages",
-            percent(s)
-        ),
-        Some(s) => format!(
-            "for {of} the replay is {} pages (skill {s:.2})",
-            skill_words(Some(s))
-        ),
-    };
-    format!(
-        "{}; {}",
-        part(distribution, "the sizes of free blocks"),
-        part(unusable, "the unusable index at order 9")
-    )
 }
 
 /// The recording in one sentence.

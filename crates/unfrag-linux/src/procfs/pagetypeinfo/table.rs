@@ -74,7 +74,8 @@ impl BlockTable {
 
     /// Pageblocks of `zone` of `node`, of all types together.
     pub fn of_zone(&self, node: u32, zone: &str) -> Option<u64> {
-        Some(self.zone(node, zone)?.blocks.iter().sum())
+        let blocks = &self.zone(node, zone)?.blocks;
+        Some(blocks.iter().fold(0, |sum, n| sum.saturating_add(*n)))
     }
 
     fn zone(&self, node: u32, zone: &str) -> Option<&BlockRow> {

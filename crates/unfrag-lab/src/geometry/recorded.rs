@@ -1,0 +1,289 @@
+//! The sizes of a recorded host, as its recording tells them, and which questions can be answered for them.
+//!
+//! Questions that put pages into a model, or count by pageblock, are made for one geometry: pages of 4 KiB, orders 0 to
+//! 10, pageblocks of 512 pages. On another one they would leave memory out, or take a pageblock for two, and look right.
+//!
+//! Invariant: each size is kept with the place that tells it. A host is let through if nothing in its recording tells a
+//! size that the question is not made for; what two places tell differently is refused, too.
+
+use super::{Counts, PAGE_SIZES, page_size_by_huge, page_sizes_by_total};
+use crate::error::{Error, Result};
+use crate::report::number::bytes;
+use std::fmt;
+use unfrag_linux::procfs::buddyinfo::BuddyInfo;
+use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
+use unfrag_linux::procfs::{MemInfo, ZoneInfo};
+use unfrag_linux::recording::{Recording, Snapshot};
+
+/// Bytes in a page of the model.
+pub const PAGE_SIZE: u64 = 4096;
+/// The model's largest order.
+pub const LARGEST_ORDER: u8 = unfrag::MAX_ORDER;
+/// Order of the model's pageblocks.
+pub const PAGEBLOCK_ORDER: u32 = 9;
+
+/// What shows a recording of any host.
+const WAY_OUT: &str =
+    "`unfrag inspect` shows the memory of any host, and `unfrag summary` its trace";
+
+/// Where a recording tells something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// What the recorder noted.
+    Manifest,
+    /// Files of a snapshot.
+    Snapshot {
+        /// Name of the snapshot; empty where there is but one.
+        name: String,
+        /// The file, or the files, by name.
+        files: &'static str,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Manifest => f.write_str("the recording's manifest"),
+            Place::Snapshot { name, files } if name.is_empty() => f.write_str(files),
+            Place::Snapshot { name, files } => write!(f, "{files} of snapshot `{name}`"),
+        }
+    }
+}
+
+/// A size, and where it is told first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told<T> {
+    /// The size.
+    pub value: T,
+    /// Where.
+    pub from: Place,
+}
+
+/// The sizes that a recording tells: of each kind the different ones, in the order in which they are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedGeometry {
+    /// Bytes in a page.
+    pub page_size: Vec<Told<u64>>,
+    /// Number of orders.
+    pub orders: Vec<Told<usize>>,
+    /// Pages in a pageblock.
+    pub pageblock_pages: Vec<Told<u64>>,
+}
+
+/// A question whose answer depends on the host's sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A replay of page events.
+    Replay,
+    /// Who spoils pageblocks.
+    Blame,
+    /// What a command does to memory.
+    Profile,
+    /// A replay of slab events.
+    Slab,
+    /// What memory does now.
+    View,
+}
+
+impl Question {
+    fn name(self) -> &'static str {
+        match self {
+            Question::Replay => "a replay",
+            Question::Blame => "a count of spoilt pageblocks",
+            Question::Profile => "a profile",
+            Question::Slab => "a replay of slab caches",
+            Question::View => "this view",
+        }
+    }
+
+    /// Whether free lists, or pageblocks, are part of the answer.
+    fn needs_blocks(self) -> bool {
+        matches!(self, Question::Replay | Question::Blame)
+    }
+}
+
+impl RecordedGeometry {
+    /// The sizes that a recording tells. A file that cannot be read tells none: whoever needs it says so.
+    pub fn of(recording: &Recording) -> RecordedGeometry {
+        let mut told = RecordedGeometry::default();
+        note(
+            &mut told.page_size,
+            recording.meta.page_size.into(),
+            Place::Manifest,
+        );
+        told.note_snapshots(&recording.snapshots);
+        told
+    }
+
+    /// The sizes that the files of a host tell.
+    pub fn of_files(files: &Snapshot) -> RecordedGeometry {
+        let mut told = RecordedGeometry::default();
+        told.note_snapshots(std::slice::from_ref(files));
+        told
+    }
+
+    fn note_snapshots(&mut self, snapshots: &[Snapshot]) {
+        for snapshot in snapshots {
+            self.note_lists(snapshot);
+        }
+        if let Some((sizes, from)) = snapshots.iter().find_map(told_page_sizes) {
+            let known = self.page_size.iter().any(|t| sizes.contains(&t.value));
+            // Several fit where memory was added that no zone manages yet.
+            if let Some(&first) = sizes.first().filter(|_| !known) {
+                // Where a recorder does not tell, its manifest has this size.
+                self.page_size.retain(|t| t.value != PAGE_SIZE);
+                note(&mut self.page_size, first, from);
+            }
+        }
+    }
+
+    /// Notes how many orders the free lists of a snapshot have, and how large its pageblocks are.
+    fn note_lists(&mut self, snapshot: &Snapshot) {
+        let from = |files| Place::Snapshot {
+            name: snapshot.name.clone(),
+            files,
+        };
+        let buddy = snapshot.file("buddyinfo");
+        if let Some(info) = buddy.and_then(|text| BuddyInfo::parse(text).ok()) {
+            for row in &info.zones {
+                note(&mut self.orders, row.free.len(), from("buddyinfo"));
+            }
+        }
+        let types = snapshot.file("pagetypeinfo");
+        if let Some(info) = types.and_then(|text| PageTypeInfo::parse(text).ok()) {
+            let from = || from("pagetypeinfo");
+            if !info.orders.is_empty() {
+                note(&mut self.orders, info.orders.len(), from());
+            }
+            let of_order = 1u64.checked_shl(info.pageblock_order).unwrap_or(u64::MAX);
+            note(&mut self.pageblock_pages, of_order, from());
+            note(&mut self.pageblock_pages, info.pages_per_block, from());
+        }
+    }
+
+    /// Whether a question can be answered for a host of these sizes.
+    ///
+    /// # Errors
+    /// If it cannot; says which size is told where, and what works instead.
+    pub fn check(&self, question: Question) -> Result<()> {
+        if let Some(bad) = self
+            .page_size
+            .iter()
+            .find(|t| !PAGE_SIZES.contains(&t.value))
+        {
+            return Err(Error::contradiction(format!(
+                "{} says pages of {} bytes, which no host has",
+                bad.from, bad.value
+            ))
+            .help(WAY_OUT));
+        }
+        one(&self.page_size, |size| format!("pages of {}", bytes(*size)))?;
+        one(&self.pageblock_pages, |n| {
+            format!("pageblocks of {n} pages")
+        })?;
+        if question.needs_blocks() {
+            one(&self.orders, |n| format!("{n} orders"))?;
+        }
+        let mut others = vec![];
+        if let Some(t) = self.page_size.iter().find(|t| t.value != PAGE_SIZE) {
+            others.push(format!("pages of {} ({})", bytes(t.value), t.from));
+        }
+        let most = usize::from(LARGEST_ORDER) + 1;
+        let is_usual = |n: usize| match question {
+            Question::Replay | Question::Blame => n == most,
+            Question::Profile | Question::Slab => n <= most,
+            Question::View => true,
+        };
+        if let Some(t) = self.orders.iter().find(|t| !is_usual(t.value)) {
+            others.push(format!("{} orders ({})", t.value, t.from));
+        }
+        let is_other = |t: &&Told<u64>| t.value != 1 << PAGEBLOCK_ORDER;
+        if let Some(t) = self.pageblock_pages.iter().find(is_other)
+            && question.needs_blocks()
+        {
+            let order = t.value.checked_ilog2().filter(|o| 1 << o == t.value);
+            let order = order.map_or_else(String::new, |o| format!(", order {o},"));
+            others.push(format!(
+                "pageblocks of {} pages{order} ({})",
+                t.value, t.from
+            ));
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        Err(Error::contradiction(format!(
+            "{} is made for hosts with pages of 4 KiB, orders 0 to {LARGEST_ORDER} and pageblocks of {} pages, order {PAGEBLOCK_ORDER}; this one has {}",
+            question.name(),
+            1 << PAGEBLOCK_ORDER,
+            others.join(" and ")
+        ))
+        .help(WAY_OUT))
+    }
+}
+
+/// Notes a size, unless it was told already.
+fn note<T: PartialEq>(all: &mut Vec<Told<T>>, value: T, from: Place) {
+    if all.iter().all(|t| t.value != value) {
+        all.push(Told { value, from });
+    }
+}
+
+/// Refuses sizes of a kind that differ.
+fn one<T>(all: &[Told<T>], text: impl Fn(&T) -> String) -> Result<()> {
+    let [a, b, ..] = all else { return Ok(()) };
+    Err(Error::contradiction(format!(
+        "the recording contradicts itself: {} tells {}, and {} {}",
+        a.from,
+        text(&a.value),
+        b.from,
+        text(&b.value)
+    ))
+    .help(format!(
+        "a trace and its snapshots must come from one host; {WAY_OUT}"
+    )))
+}
+
+/// The page sizes that may be, by files of a snapshot that count the same memory in bytes and in pages; `None` if it has
+/// none. How much is free is not asked: the files are read one after the other.
+fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
+    let meminfo = snapshot
+        .file("meminfo")
+        .and_then(|m| MemInfo::parse(m).ok())?;
+    let of = |files| Place::Snapshot {
+        name: snapshot.name.clone(),
+        files,
+    };
+    let zones = snapshot
+        .file("zoneinfo")
+        .and_then(|z| ZoneInfo::parse(z).ok());
+    let types = snapshot
+        .file("pagetypeinfo")
+        .and_then(|t| PageTypeInfo::parse(t).ok());
+    let sum = |name: &str| {
+        let pages =
+            |z| -> u64 { unfrag_linux::procfs::zoneinfo::Zone::pages(z, name).unwrap_or(0) };
+        let all = zones.as_ref()?.zones.iter().map(pages);
+        Some(all.fold(0, u64::saturating_add)).filter(|&n| n > 0)
+    };
+    let counts = Counts {
+        meminfo: Some(&meminfo),
+        managed: sum("managed"),
+        present: sum("present"),
+        pageblock_order: types.map(|t| t.pageblock_order),
+        ..Counts::default()
+    };
+    let by_total = page_sizes_by_total(&counts);
+    if !by_total.is_empty() {
+        return Some((by_total, of("meminfo and zoneinfo")));
+    }
+    let by_huge = page_size_by_huge(&counts)?;
+    Some((vec![by_huge], of("meminfo and pagetypeinfo")))
+}
+
+/// An event that names a block larger than any of the model.
+pub(crate) fn order_of_event(pfn: u64, order: u64) -> Error {
+    Error::contradiction(format!(
+        "an event names frame {pfn:#x} of order {order}, and the largest order is {LARGEST_ORDER} on hosts with pages of 4 KiB, for which this is made"
+    ))
+    .help(WAY_OUT)
+}
