@@ -109,7 +109,7 @@ fn an_empty_replay_is_still_readable() {
         kernel.block_map = None;
     }
     let text = render(&report, &PLAIN);
-    assert!(text.contains("Trust: not measured"), "{text}");
+    assert!(text.contains("Trust: not measured"), "{}", text.to_string());
     report.kernels.clear();
     assert!(render(&report, &PLAIN).contains("pressure.unfrag"));
 }
