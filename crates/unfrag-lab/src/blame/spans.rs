@@ -103,8 +103,10 @@ mod tests {
                     "{years} years: {spans:?}"
                 );
                 assert_eq!(spans.length % DAY, 0);
+                // The first one may begin before the clock of the events does.
+                let number = spans.number(to);
                 assert!(
-                    spans.begin(spans.number(to)) <= to,
+                    number == 0 || spans.begin(number) <= to,
                     "{years} years: {spans:?}"
                 );
             }

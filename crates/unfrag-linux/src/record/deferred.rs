@@ -4,8 +4,10 @@
 //! task, often the idle task or ksoftirqd, so a recording of a command follows these two as well (the
 //! followers). What they do for other commands is dropped here.
 //!
+//! The thread that starts the command counts as one, too.
+//!
 //! Invariant: of the events of followers, only frees of blocks stay that the recording saw allocated and not
-//! yet freed.
+//! yet freed, and the beginnings of tasks: the command's first process begins with one.
 
 use std::collections::HashSet;
 
@@ -29,6 +31,7 @@ fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
         Some((kind, events.tables[kind].column("pfn")?))
     };
     let (allocs, frees) = (columns("mm_page_alloc"), columns("mm_page_free"));
+    let begins = events.tables.iter().position(|t| t.name == "task_newtask");
     let pfn = |of: Option<(usize, &[u64])>, kind: usize, row: usize| match of {
         Some((k, column)) if k == kind => Some(column[row]),
         _ => None,
@@ -47,7 +50,7 @@ fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
                 true
             }
             (_, Some(pfn)) => live.remove(&pfn) || own,
-            _ => own,
+            _ => own || Some(kind) == begins,
         };
         keep.push(stays);
     }
@@ -107,7 +110,16 @@ mod tests {
     #[test]
     fn followers_keep_only_frees_of_recorded_blocks() {
         // (kind, task): task 1 is a follower.
-        let seen = [(0, 0), (0, 1), (1, 1), (1, 1), (1, 1), (1, 0), (0, 0)];
+        let seen = [
+            (0, 0),
+            (0, 1),
+            (1, 1),
+            (1, 1),
+            (1, 1),
+            (1, 0),
+            (0, 0),
+            (2, 1),
+        ];
         let n = seen.len();
         let mut r = Recording {
             events: Events {
@@ -120,6 +132,7 @@ mod tests {
                 tables: vec![
                     table("mm_page_alloc", &[10, 11, 12]),
                     table("mm_page_free", &[11, 10, 10, 99]),
+                    table("task_newtask", &[7]),
                 ],
             },
             ..Recording::default()
@@ -131,9 +144,10 @@ mod tests {
         };
         r.meta.lost = vec![gap(3), gap(7)];
         assert_eq!(drop_of_others(&mut r, &[false, true]), 3);
-        assert_eq!(r.events.time, [0, 3, 5, 6]);
+        assert_eq!(r.events.time, [0, 3, 5, 6, 7]);
         assert_eq!(r.events.tables[0].columns[0], [10, 12]);
         assert_eq!(r.events.tables[1].columns[0], [10, 99]);
+        assert_eq!(r.events.tables[2].columns[0], [7]);
         assert_eq!(r.meta.lost, [gap(1), gap(4)]);
     }
 }

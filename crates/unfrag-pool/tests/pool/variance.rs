@@ -1,10 +1,10 @@
 //! Variance and auto traits of every public type that has a parameter; `checks/types.rs` says why.
 
 use crate::types::{BOTH, check, differences, traits};
-use unfrag_pool::{Extent, Frame, Movable, Pinned, PinnedMut};
+use unfrag_pool::{Extent, Frame, Movable, Pinned, PinnedMut, Place};
 
 /// The types that are covered here.
-const TYPES: [&str; 5] = ["Extent", "Frame", "Movable", "Pinned", "PinnedMut"];
+const TYPES: [&str; 6] = ["Extent", "Frame", "Movable", "Pinned", "PinnedMut", "Place"];
 
 /// Compiles as long as each type is covariant, as its line says.
 #[allow(dead_code)]
@@ -15,6 +15,8 @@ fn covariant<'short, 'long: 'short>() {
     let _: fn(Movable<'long>) -> Movable<'short> = |x| x;
     let _: fn(Pinned<'long>) -> Pinned<'short> = |x| x;
     let _: fn(PinnedMut<'long>) -> PinnedMut<'short> = |x| x;
+    // It cannot leave the call that it belongs to, since that chooses the lifetime.
+    let _: fn(Place<'long>) -> Place<'short> = |x| x;
 }
 
 #[test]
@@ -26,6 +28,7 @@ fn what_may_go_to_another_thread() {
         Movable<'static>,
         Pinned<'static>,
         PinnedMut<'static>,
+        Place<'static>,
     ];
     check(&rows, BOTH);
 }
