@@ -23,7 +23,7 @@ pub struct Skipped {
 }
 
 /// A failure, with all that are equal to it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Failure {
     /// `allocation-failure`, `oom`, `slab`, `vmalloc`, `cma`, `stall` or `show-memory`.
     pub kind: &'static str,

@@ -3,7 +3,7 @@
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `kernel`: whose rules hold; `zones`: the zones, judged by [`usable`](crate::usable); `verdict`: the first row that
 //!   matches; `case`: all of these together; `sentences`: the verdict in words; `advice`, `callers`: what would have
-//!   helped; `group`: equal failures.
+//!   helped; `one_line`: messages that are no report; `group`: equal failures.
 //! - [`text`]: the answer for people.
 //!
 //! Invariant: an answer is a function of the log; a number that is not in it is never guessed, and nothing that looks
@@ -15,6 +15,7 @@ mod callers;
 mod case;
 mod group;
 mod kernel;
+mod one_line;
 mod sentences;
 pub mod text;
 mod verdict;
@@ -36,8 +37,6 @@ use verdict::Verdict;
 const PRINTED_WITHIN: f64 = 120.0;
 /// Seconds by which the stamps of one report may go back.
 const STAMPS_WITHIN: f64 = 1.0;
-/// Lines behind a failure of the page allocator within which a slab cache tells its own.
-const SAME_FAILURE: u64 = 300;
 
 /// Reads a log and explains it.
 ///
@@ -45,22 +44,9 @@ const SAME_FAILURE: u64 = 300;
 /// If it cannot be read.
 pub fn explain(log: impl Read) -> Result<Explanation> {
     let mut groups = Groups::default();
-    // The memory report of the failure before, which a slab cache's failure belongs to.
-    let mut before: Option<(u64, Memory)> = None;
     kernel_log::read(log, |found| match found {
-        Found::Report(mut r) => {
-            if r.kind == Kind::Slab
-                && r.memory.is_none()
-                && let Some((line, memory)) = before.take()
-                && r.line.saturating_sub(line) <= SAME_FAILURE
-            {
-                r.memory = Some(memory);
-            }
-            groups.add(explained(&r));
-            if let Some(memory) = r.memory.take() {
-                before = Some((memory.line, memory));
-            }
-        }
+        Found::Report(r) => groups.add(explained(&r)),
+        Found::Event(e) => groups.add(one_line::explained(&e)),
         Found::Skipped { line, why } => groups.skip(line, why),
     })?;
     Ok(groups.finish())

@@ -1,6 +1,7 @@
 //! The answer for people.
 
 use super::answer::{Explanation, Failure, ZoneAnswer};
+use super::one_line;
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::printable_lines;
@@ -80,7 +81,10 @@ fn headline(f: &Failure) -> String {
         "vmalloc" => format!("virtual memory failed: {who} asked for {what}"),
         "cma" => "a contiguous memory area gave no range".to_owned(),
         "show-memory" => "a report of memory".to_owned(),
-        _ => format!("allocation failed: {who} asked for {what}"),
+        kind => match one_line::title(kind) {
+            Some(title) => title.to_owned(),
+            None => format!("allocation failed: {who} asked for {what}"),
+        },
     };
     match f.count {
         1 => text,
@@ -109,7 +113,10 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
     if !f.gfp.is_empty() {
         line("flags", &format!("{}{wait}", f.gfp.join("|")));
     }
-    line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
+    // A message of one line is no report: it has neither a kernel nor rules.
+    if !f.rules.is_empty() {
+        line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
+    }
     line("rules", &f.rules);
     line(
         "verdict",

@@ -6,6 +6,7 @@
 //! Invariant: at most [`MOST_OPEN`] reports are open.
 
 use super::draft::{Draft, settle};
+use super::event::{self, Event};
 use super::fields;
 use super::headline::report_of;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
@@ -15,14 +16,22 @@ use super::statement::{Kind, Statement};
 const MOST_OPEN: usize = 8;
 /// Zones of a memory report at most.
 const MOST_ZONES: usize = 4096;
-/// Seconds between failures that may be printed into one another.
+/// Seconds between failures that may be printed into one another, and between two messages of one event.
 const TOGETHER: f64 = 2.0;
+/// Lines behind a failure within which a slab cache tells of it.
+const SAME_EVENT: u64 = 300;
+/// Seconds between two statements of one report; consoles may be slow.
+const PRINTED_WITHIN: f64 = 120.0;
+/// Seconds by which the times of one report may go back.
+const STAMPS_WITHIN: f64 = 1.0;
 
 /// What was found in a log.
 #[derive(Debug)]
 pub enum Found {
     /// A report.
     Report(Box<Report>),
+    /// A message that says by itself that memory was short.
+    Event(Box<Event>),
     /// A line that looks like part of one and was not understood.
     Skipped {
         /// Its number, from 1.
@@ -33,30 +42,33 @@ pub enum Found {
 }
 
 /// The reports that are open.
-pub struct Open<S> {
-    sink: S,
+#[derive(Default)]
+pub struct Open {
+    found: Vec<Found>,
     reports: Vec<Report>,
     drafts: Vec<Draft>,
     /// Memory reports beyond one for each report that the open ones may have.
     spare: usize,
     suppressed: u64,
+    /// A beginning without its mask: prose, a subject, or a line that was cut off.
+    cut: Option<Report>,
+    /// When the last statement was printed.
+    last_time: Option<Stamp>,
+    /// Whether a slab cache tells of the last failure.
+    is_of_cache: bool,
+    /// A task that was killed, of which the next line may say more.
+    killed: Option<Event>,
 }
 
-impl<S: FnMut(Found)> Open<S> {
-    /// None; what is found later goes to `sink`.
-    pub fn new(sink: S) -> Self {
-        Open {
-            sink,
-            reports: vec![],
-            drafts: vec![],
-            spare: 0,
-            suppressed: 0,
-        }
+impl Open {
+    /// What was found since this was asked last.
+    pub fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
     }
 
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
-        self.reports.is_empty() && self.drafts.is_empty()
+        self.reports.is_empty() && self.drafts.is_empty() && self.cut.is_none() && self.killed.is_none()
     }
 
     /// Whether a failure is open.
@@ -71,7 +83,7 @@ impl<S: FnMut(Found)> Open<S> {
 
     /// Names a line of which nothing was made.
     pub fn skip(&mut self, line: u64, why: &str) {
-        (self.sink)(Found::Skipped {
+        self.found.push(Found::Skipped {
             line,
             why: why.to_owned(),
         });
@@ -80,6 +92,7 @@ impl<S: FnMut(Found)> Open<S> {
     /// Takes a statement that is complete.
     pub fn apply(&mut self, p: &Statement) {
         let text = p.text.trim();
+        self.part(p);
         match p.kind {
             Kind::Failure
             | Kind::Oom
@@ -103,6 +116,12 @@ impl<S: FnMut(Found)> Open<S> {
             Kind::NoCompaction => self.reports.iter_mut().for_each(|r| r.no_compaction = true),
             Kind::Cpu | Kind::Cpuset => self.of_task(p),
             Kind::Call => self.call(text),
+            Kind::Cache if self.is_of_cache => {
+                self.is_of_cache = false;
+                if let Some(r) = self.reports.last_mut() {
+                    r.cache = fields::cache(text);
+                }
+            }
             Kind::Cache => {
                 if let Some(r) = self
                     .reports
@@ -116,48 +135,131 @@ impl<S: FnMut(Found)> Open<S> {
                         .or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
                 }
             }
-            Kind::OomKill | Kind::Killed => self.killed(text),
+            Kind::OomKill | Kind::Killed => self.killed(p),
             _ => self.memory(p),
         }
     }
 
+    /// Closes what was printed at another moment than a statement, or by another clock.
+    fn part(&mut self, p: &Statement) {
+        let Some(now) = &p.time else { return };
+        let begins = matches!(
+            p.kind,
+            Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cpu | Kind::MemInfo
+        );
+        let is_apart = self.last_time.as_ref().is_some_and(|last| match seconds(last, now) {
+            Some(s) => !(-STAMPS_WITHIN..=PRINTED_WITHIN).contains(&s),
+            None => begins,
+        });
+        if is_apart {
+            self.close();
+        }
+        self.last_time = Some(now.clone());
+    }
+
     fn headline(&mut self, p: &Statement) {
-        let Some(mut r) = report_of(p) else {
-            return self.skip(p.line, "the request cannot be read");
+        let Some(r) = report_of(p) else {
+            let has_mask = fields::mask(&p.text).raw.is_some();
+            if has_mask || !matches!(p.kind, Kind::Failure | Kind::Oom) {
+                self.skip(p.line, "the request cannot be read");
+            }
+            return;
         };
-        // The same failure, told once more by a kernel without an MMU.
-        if p.kind == Kind::Length
-            && let Some(last) = self.reports.last_mut()
-            && last.bytes.is_none()
-            && last.kind == About::AllocationFailure
-        {
-            last.bytes = r.bytes;
-            self.spare += 1;
+        // Prose and subjects have no mask; a line that was cut off is known by the lines behind it.
+        let has_mask = r.mask.raw.is_some() || r.mask.names.is_some();
+        if matches!(r.kind, About::AllocationFailure | About::Oom) && p.kind != Kind::Length && !has_mask {
+            self.close();
+            self.cut = Some(r);
             return;
         }
-        let has_begun = !self.drafts.is_empty();
-        // Its last lines may be missing; free blocks of all zones are the end of what matters.
-        let is_over = self.drafts.iter().all(|d| {
-            let zones = &d.memory.zones;
-            d.memory.ram_pages.is_some()
-                || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
-        });
-        let is_apart = |last: &Report| {
-            let apart = |a: &Stamp, b: &Stamp| b.since(a).is_none_or(|s| s.abs() > TOGETHER);
-            match (&last.time, &r.time) {
-                (Some(a), Some(b)) => apart(a, b),
-                _ => r.line.saturating_sub(last.line) > 100,
-            }
+        self.cut = None;
+        if self.is_told_again(p, &r) {
+            return;
+        }
+        self.begin(r);
+    }
+
+    /// Whether a beginning tells more of the last failure; if so, that takes it.
+    fn is_told_again(&mut self, p: &Statement, r: &Report) -> bool {
+        let has_memory = !self.drafts.is_empty();
+        let Some(last) = self.reports.last_mut() else {
+            return false;
         };
-        if has_begun && is_over
+        let is_soon = match (&last.time, &r.time) {
+            (Some(a), Some(b)) => seconds(a, b).is_some_and(|s| s.abs() <= TOGETHER + f64::from(u8::from(has_memory))),
+            _ => true,
+        } && r.line.abs_diff(last.line) <= SAME_EVENT;
+        // A kernel without an MMU tells the length of the same request.
+        if p.kind == Kind::Length && last.bytes.is_none() && last.kind == About::AllocationFailure {
+            last.bytes = r.bytes;
+            self.spare += 1;
+            return true;
+        }
+        // A slab cache tells that it got no pages when the page allocator has told why.
+        if r.kind == About::Slab && last.kind == About::AllocationFailure && last.cache.is_none() && is_soon {
+            let is_part = |(a, b): (u64, u64)| b & !a == 0;
+            if last.mask.raw.zip(r.mask.raw).is_none_or(is_part) {
+                self.is_of_cache = true;
+                return true;
+            }
+        }
+        // A lack of addresses is told before the request.
+        if r.kind == About::Vmalloc && last.kind == About::Vmalloc && !has_memory && is_soon && last.mask.raw.is_none() {
+            let (line, time) = (last.line, last.time.take());
+            *last = r.clone();
+            last.line = line;
+            last.time = time.or(last.time.take());
+            return true;
+        }
+        false
+    }
+
+    fn begin(&mut self, mut r: Report) {
+        let is_apart = |last: &Report| match (&last.time, &r.time) {
+            (Some(a), Some(b)) => seconds(a, b).is_none_or(|s| s.abs() > TOGETHER),
+            _ => r.line.saturating_sub(last.line) > 100,
+        };
+        if self.is_over()
             || self.reports.last().is_some_and(is_apart)
+            // A cache's report has no memory report of its own.
+            || r.kind == About::Slab
+            || self.reports.iter().any(|r| r.kind == About::Slab)
             || self.reports.len() >= MOST_OPEN
             || self.reports.is_empty()
         {
             self.close();
         }
+        self.last_time = r.time.clone().or(self.last_time.take());
         r.suppressed = std::mem::take(&mut self.suppressed);
+        self.is_of_cache = false;
         self.reports.push(r);
+    }
+
+    /// Whether the memory reports are there to their ends. The last lines may be missing; free blocks of all zones are
+    /// the end of what matters.
+    fn is_over(&self) -> bool {
+        !self.drafts.is_empty()
+            && self.drafts.iter().all(|d| {
+                let zones = &d.memory.zones;
+                d.memory.ram_pages.is_some()
+                    || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
+            })
+    }
+
+    /// Takes a message of one line.
+    pub fn event(&mut self, event: Event) {
+        let is_told = |r: &Report| {
+            event.line.abs_diff(r.line) <= SAME_EVENT
+                && match (&r.time, &event.time) {
+                    (Some(a), Some(b)) => seconds(a, b).is_some_and(|s| s.abs() <= TOGETHER),
+                    _ => true,
+                }
+        };
+        // What a driver says of a failure that the page allocator has told.
+        if event.about == event::About::Refused && self.reports.iter().any(is_told) {
+            return;
+        }
+        self.found.push(Found::Event(Box::new(event)));
     }
 
     /// A line that names the task: its release or its cpuset.
@@ -168,7 +270,12 @@ impl<S: FnMut(Found)> Open<S> {
             _ => fields::task(text, " cpuset=").map(|t| (t, None)),
         };
         let Some((task, release)) = found else { return };
-        let is_theirs = |r: &Report| r.task.as_deref() == Some(task.as_str());
+        let is_theirs = |r: &Report| r.task.as_deref().is_some_and(|t| t.ends_with(task.as_str()));
+        if self.cut.as_ref().is_some_and(is_theirs)
+            && let Some(cut) = self.cut.take()
+        {
+            self.begin(cut);
+        }
         let lacks = |r: &Report| {
             if p.kind == Kind::Cpu {
                 r.kernel.is_none()
@@ -176,12 +283,20 @@ impl<S: FnMut(Found)> Open<S> {
                 r.mems_allowed.is_none()
             }
         };
+        // A cache's report names no task, and these lines are not of it.
+        let may_be = |r: &Report| r.task.is_none() && r.kind != About::Slab;
         let at = self
             .reports
             .iter()
             .position(|r| is_theirs(r) && lacks(r))
-            .or_else(|| self.reports.iter().rposition(lacks));
+            .or_else(|| self.reports.iter().rposition(|r| may_be(r) && lacks(r)));
         let Some(r) = at.map(|at| &mut self.reports[at]) else {
+            // It begins the report of another task, or of the same at another time, whose first line is missing.
+            let is_begun = !self.drafts.is_empty() && !self.is_over();
+            let is_same = |r: &Report| is_theirs(r) && (release.is_none() || r.kernel == release);
+            if p.kind == Kind::Cpu && !is_begun && !(self.drafts.is_empty() && self.reports.iter().any(is_same)) {
+                self.close();
+            }
             return;
         };
         if p.kind == Kind::Cpu {
@@ -211,13 +326,16 @@ impl<S: FnMut(Found)> Open<S> {
         }
     }
 
-    fn killed(&mut self, text: &str) {
+    fn killed(&mut self, p: &Statement) {
+        let text = p.text.trim();
         let Some(r) = self.reports.iter_mut().rev().find(|r| r.kind == About::Oom) else {
             if let Some(r) = self.reports.last_mut()
                 && let Some(name) = text.strip_prefix("VM: killing process ")
             {
                 r.killed = Some(name.trim().to_owned());
                 r.task.get_or_insert(name.trim().to_owned());
+            } else if let Some(event) = event::event(text, p.line, p.time.clone()) {
+                self.killed_alone(event);
             }
             return;
         };
@@ -243,10 +361,35 @@ impl<S: FnMut(Found)> Open<S> {
         }
     }
 
+    /// A task was killed, by a report that is not there. Kernels to 5.0 say it in two lines.
+    fn killed_alone(&mut self, event: Event) {
+        match &mut self.killed {
+            Some(last)
+                if last.numbers.get("pid") == event.numbers.get("pid")
+                    && event.line.abs_diff(last.line) <= 5 =>
+            {
+                last.is_cgroup |= event.is_cgroup;
+                for (name, n) in event.numbers {
+                    last.numbers.entry(name).or_insert(n);
+                }
+            }
+            last => {
+                let before = last.replace(event);
+                self.found.extend(before.map(|e| Found::Event(Box::new(e))));
+            }
+        }
+    }
+
     fn memory(&mut self, p: &Statement) {
         let text = p.text.trim();
+        if self.reports.iter().any(|r| r.kind == About::Slab) {
+            self.close();
+        }
         match p.kind {
             Kind::MemInfo => {
+                if let Some(cut) = self.cut.take() {
+                    self.skip(cut.line, "the request cannot be read");
+                }
                 self.draft(p, true);
             }
             Kind::Counts => {
@@ -358,6 +501,12 @@ impl<S: FnMut(Found)> Open<S> {
 
     /// Gives the open reports, each with its memory report.
     pub fn close(&mut self) {
+        self.cut = None;
+        self.is_of_cache = false;
+        self.last_time = None;
+        if let Some(event) = self.killed.take() {
+            self.found.push(Found::Event(Box::new(event)));
+        }
         let mut drafts: Vec<Memory> = self.drafts.drain(..).map(Draft::finish).collect();
         if let [a, b] = &mut drafts[..] {
             settle(a, b);
@@ -367,7 +516,7 @@ impl<S: FnMut(Found)> Open<S> {
             for memory in drafts.drain(..) {
                 let mut r = Report::new(About::ShowMemory, memory.line, memory.time.clone());
                 r.memory = Some(memory);
-                (self.sink)(Found::Report(Box::new(r)));
+                self.found.push(Found::Report(Box::new(r)));
             }
         }
         // Where there are fewer memory reports than failures, the kernel left out those of the first.
@@ -377,8 +526,19 @@ impl<S: FnMut(Found)> Open<S> {
             if i >= without {
                 r.memory = drafts.next();
             }
-            (self.sink)(Found::Report(Box::new(r)));
+            self.found.push(Found::Report(Box::new(r)));
         }
         self.spare = 0;
     }
+}
+
+/// Seconds from one time to a later one; those of a day go on beyond midnight. `None` if their clocks differ.
+fn seconds(from: &Stamp, to: &Stamp) -> Option<f64> {
+    const DAY: f64 = 86_400.0;
+    let s = to.since(from)?;
+    Some(match from.since_boot {
+        false if s < -DAY / 2.0 => s + DAY,
+        false if s > DAY / 2.0 => s - DAY,
+        _ => s,
+    })
 }
