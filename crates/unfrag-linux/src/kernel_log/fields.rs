@@ -147,9 +147,23 @@ pub fn zone(text: &str) -> Option<Zone> {
     let (name, amounts) = rest.split_once(' ')?;
     let mut zone = Zone {
         node,
+        is_node_named: text.trim_start().starts_with("Node"),
         name: name.to_owned(),
         ..Zone::default()
     };
+    each_kib(amounts, |key, n| {
+        if zone.kib.len() < MOST_AMOUNTS {
+            zone.kib.insert(key.to_owned(), n);
+        }
+    });
+    Some(zone)
+}
+
+/// Amounts of one line at most.
+const MOST_AMOUNTS: usize = 128;
+
+/// Each `name:5kB` of a line.
+fn each_kib(amounts: &str, mut found: impl FnMut(&str, u64)) {
     let mut from = amounts;
     while let Some(colon) = from.find(':') {
         let before = &from[..colon];
@@ -157,13 +171,39 @@ pub fn zone(text: &str) -> Option<Zone> {
         let rest = from[colon + 1..].trim_start();
         if let Some((n, rest)) = number(rest)
             && (rest.starts_with("kB") || rest.starts_with("KB"))
-            && zone.kib.len() < 128
         {
-            zone.kib.insert(key.to_owned(), n);
+            found(key, n);
         }
         from = &from[colon + 1..];
     }
-    Some(zone)
+}
+
+/// Adds the amounts of a `Node 0 active_anon:5kB ...` line.
+pub fn node(text: &str, memory: &mut Memory) {
+    memory.has_node_lines = true;
+    each_kib(text, |key, n| {
+        if memory.node_kib.len() < MOST_AMOUNTS || memory.node_kib.contains_key(key) {
+            let sum = memory.node_kib.entry(key.to_owned()).or_default();
+            *sum = sum.saturating_add(n);
+        }
+    });
+}
+
+/// Adds the pool of a `Node 0 hugepages_total=4 ... hugepages_size=2048kB` line.
+pub fn hugepages(text: &str, memory: &mut Memory) {
+    if let (Some(total), Some(kib)) = (
+        after(text, "hugepages_total="),
+        after(text, "hugepages_size="),
+    ) {
+        let sum = memory.hugetlb_kib.unwrap_or(0);
+        memory.hugetlb_kib = Some(sum.saturating_add(total.saturating_mul(kib)));
+    }
+}
+
+/// Free pages of a contiguous memory area, and all of it: `=> 122 free of 16384 total pages`.
+pub fn cma_pages(text: &str) -> Option<(u64, u64)> {
+    let (free, total) = text.rsplit_once("=>")?.1.split_once(" free of ")?;
+    Some((number(free.trim())?.0, number(total.trim())?.0))
 }
 
 /// The numbers of a `lowmem_reserve[]:` line, in pages.
@@ -240,6 +280,18 @@ pub fn counts(text: &str, memory: &mut Memory) {
     }
 }
 
+/// Whether a line of the end of a memory report says what `memory` does not have yet.
+pub fn is_new_tail(text: &str, memory: &Memory) -> bool {
+    let has = |phrase: &str| text.contains(phrase);
+    if has("reserved pages") || has("pages reserved") {
+        memory.reserved_pages.is_none()
+    } else if has("pages cma reserved") {
+        memory.cma_pages.is_none()
+    } else {
+        memory.ram_pages.is_none()
+    }
+}
+
 /// What the end of a memory report says.
 pub fn tail(text: &str, memory: &mut Memory) {
     let first = number(text).map(|(n, rest)| (n, rest.trim_start()));
@@ -252,6 +304,7 @@ pub fn tail(text: &str, memory: &mut Memory) {
         {
             memory.reserved_pages = Some(n);
         }
+        Some((n, rest)) if rest.starts_with("pages cma reserved") => memory.cma_pages = Some(n),
         _ if text.starts_with("Free swap") => {
             memory.swap_free_kib = after(text, "=")
                 .or(after(text, ":"))

@@ -3,7 +3,7 @@
 //!
 //! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and
 //! `envelope` (what stood around a message), `statement` (what a message states), `wrap` and `assemble` (wrapped lines
-//! put together), `fields` (its numbers), `headline`, `draft` and `open` (which report it belongs to), [`report`] (the
+//! put together), `fields` (its numbers), `holders` (tables of who holds memory), `headline`, `draft` and `open` (which report it belongs to), [`report`] (the
 //! result). `host` opens the log of this host.
 //!
 //! Invariant: a log of any length is read in bounded memory; what looks like part of a report and was not understood
@@ -15,6 +15,7 @@ mod draft;
 mod envelope;
 mod fields;
 mod headline;
+mod holders;
 #[cfg(target_os = "linux")]
 pub mod host;
 mod lines;

@@ -8,6 +8,7 @@
 use super::draft::{Draft, settle};
 use super::fields;
 use super::headline::report_of;
+use super::holders::Tables;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
 use super::statement::{Kind, Statement};
 
@@ -40,6 +41,8 @@ pub struct Open<S> {
     /// Memory reports beyond one for each report that the open ones may have.
     spare: usize,
     suppressed: u64,
+    /// Tables of who holds memory; they are the last report's.
+    tables: Tables,
 }
 
 impl<S: FnMut(Found)> Open<S> {
@@ -51,6 +54,7 @@ impl<S: FnMut(Found)> Open<S> {
             drafts: vec![],
             spare: 0,
             suppressed: 0,
+            tables: Tables::default(),
         }
     }
 
@@ -116,7 +120,16 @@ impl<S: FnMut(Found)> Open<S> {
                         .or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
                 }
             }
-            Kind::OomKill | Kind::Killed => self.killed(text),
+            Kind::OomKill | Kind::Killed => {
+                self.tables.end();
+                self.killed(text);
+            }
+            Kind::Holder => self.tables.take(text),
+            Kind::CmaPages => {
+                if let Some(r) = self.reports.last_mut().filter(|r| r.kind == About::Cma) {
+                    r.cma_pages = fields::cma_pages(text);
+                }
+            }
             _ => self.memory(p),
         }
     }
@@ -257,7 +270,12 @@ impl<S: FnMut(Found)> Open<S> {
                     None => fields::counts(text, &mut self.draft(p, false).memory),
                 }
             }
-            Kind::Node => self.draft(p, false).memory.has_node_lines = true,
+            Kind::Node => fields::node(text, &mut self.draft(p, false).memory),
+            Kind::Hugepages => {
+                if let Some(d) = self.drafts.last_mut() {
+                    fields::hugepages(text, &mut d.memory);
+                }
+            }
             Kind::Zone => match fields::zone(text).filter(|z| !z.kib.is_empty()) {
                 Some(zone) => self.zone(p, zone),
                 None => self.skip(p.line, "a zone without a number that can be read"),
@@ -291,6 +309,7 @@ impl<S: FnMut(Found)> Open<S> {
                         None => {
                             let zone = Zone {
                                 node,
+                                is_node_named: text.starts_with("Node"),
                                 name,
                                 blocks: Some(blocks),
                                 ..Zone::default()
@@ -305,7 +324,7 @@ impl<S: FnMut(Found)> Open<S> {
                 if let Some(d) = self
                     .drafts
                     .iter_mut()
-                    .find(|d| d.memory.ram_pages.is_none())
+                    .find(|d| fields::is_new_tail(text, &d.memory))
                 {
                     fields::tail(text, &mut d.memory);
                     d.has_tail = true;
@@ -362,16 +381,24 @@ impl<S: FnMut(Found)> Open<S> {
         if let [a, b] = &mut drafts[..] {
             settle(a, b);
         }
+        let holders = std::mem::take(&mut self.tables).finish();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
-            for memory in drafts.drain(..) {
+            let last = drafts.len().saturating_sub(1);
+            for (i, memory) in drafts.drain(..).enumerate() {
                 let mut r = Report::new(About::ShowMemory, memory.line, memory.time.clone());
                 r.memory = Some(memory);
+                if i == last {
+                    r.holders = holders.clone();
+                }
                 (self.sink)(Found::Report(Box::new(r)));
             }
         }
         // Where there are fewer memory reports than failures, the kernel left out those of the first.
         let without = self.reports.len().saturating_sub(drafts.len());
+        if let Some(r) = self.reports.last_mut() {
+            r.holders = holders;
+        }
         let mut drafts = drafts.into_iter();
         for (i, mut r) in self.reports.drain(..).enumerate() {
             if i >= without {
