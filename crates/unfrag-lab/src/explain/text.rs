@@ -1,6 +1,7 @@
 //! The answer for people.
 
 use super::answer::{Explanation, Failure, ZoneAnswer};
+use super::held;
 use super::one_line;
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
@@ -104,25 +105,27 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
         (Some(first), _) => first.clone(),
         _ => String::new(),
     };
-    let wait = match f.may_wait {
-        Some(true) => ": it could wait and reclaim",
-        Some(false) => ": it could not wait",
-        None => "",
-    };
+    line("verdict", &f.summary);
     line("when", &when);
     if !f.gfp.is_empty() {
-        line("flags", &format!("{}{wait}", f.gfp.join("|")));
+        let how = match f.how.as_str() {
+            "" => String::new(),
+            how => format!(": {how}"),
+        };
+        line("flags", &format!("{}{how}", f.gfp.join("|")));
     }
     // A message of one line is no report: it has neither a kernel nor rules.
     if !f.rules.is_empty() {
         line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
     }
     line("rules", &f.rules);
-    line(
-        "verdict",
-        &format!("{}: {}", f.verdict.unwrap_or("none"), f.meaning),
-    );
+    if f.verdict.is_some() {
+        line("why", &f.meaning);
+    }
     line("sure", &f.sure);
+    for (head, text) in held::lines(&f.held) {
+        line(head, &text);
+    }
     for note in &f.notes {
         line("note", note);
     }
@@ -144,7 +147,8 @@ fn zones(out: &mut String, f: &Failure) {
     if f.zones.is_empty() {
         return;
     }
-    let head = [
+    let has_boost = f.zones.iter().any(|z| z.boost_kib.is_some_and(|k| k > 0));
+    let mut head = vec![
         "node",
         "zone",
         "may use",
@@ -155,12 +159,15 @@ fn zones(out: &mut String, f: &Failure) {
         "largest open to it",
         "largest",
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes)));
+    if has_boost {
+        head.push("boost KiB");
+    }
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
+    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes, has_boost)));
     columns::push(out, "   ", 3, &rows);
 }
 
-fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
+fn row(z: &ZoneAnswer, page_bytes: Option<u64>, has_boost: bool) -> Vec<String> {
     let number = |n: Option<u64>| n.map_or("?".to_owned(), thousands);
     let block = |o: Option<u8>| match (o, page_bytes) {
         (Some(o), Some(page)) if o < 40 => bytes(page << o),
@@ -172,7 +179,7 @@ fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
         Some(false) => "no",
         None => "?",
     };
-    vec![
+    let mut cells = vec![
         z.node.to_string(),
         z.zone.clone(),
         allowed.to_owned(),
@@ -182,5 +189,9 @@ fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
         number(z.protection_kib),
         block(z.largest_usable_order),
         block(z.largest_order),
-    ]
+    ];
+    if has_boost {
+        cells.push(number(z.boost_kib));
+    }
+    cells
 }

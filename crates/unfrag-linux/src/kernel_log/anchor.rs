@@ -59,7 +59,8 @@ fn begins(text: &str, first: u8) -> bool {
         b'0'..=b'9' => {
             let digits = text.bytes().take_while(u8::is_ascii_digit).count();
             let rest = &text[digits..];
-            rest.starts_with(" pages ") && is_tail(rest) || rest.starts_with(" total pagecache pages")
+            rest.starts_with(" pages ") && is_tail(rest)
+                || rest.starts_with(" total pagecache pages")
         }
         b'C' | b'P' | b'B' | b'H' | b'W' | b'<' | b'S' | b'M'
             if BEGINNINGS.iter().any(|b| text.starts_with(b)) =>
@@ -72,16 +73,39 @@ fn begins(text: &str, first: u8) -> bool {
 }
 
 fn is_tail(rest: &str) -> bool {
-    [" pages RAM", " pages of RAM", " pages HighMem", " pages reserved", " pages cma reserved", " pages hwpoisoned", " pages in swap cache"]
-        .iter()
-        .any(|t| rest.starts_with(t))
+    [
+        " pages RAM",
+        " pages of RAM",
+        " pages HighMem",
+        " pages reserved",
+        " pages cma reserved",
+        " pages hwpoisoned",
+        " pages in swap cache",
+    ]
+    .iter()
+    .any(|t| rest.starts_with(t))
 }
 
 fn kind_of_exact(text: &str) -> bool {
     // Most places of a line begin none of them; this is told by the first letter.
     let may = matches!(
         text.as_bytes()[0],
-        b'N' | b'D' | b'H' | b'M' | b'T' | b'F' | b'S' | b'l' | b'p' | b'a' | b'i' | b'u' | b's' | b'm' | b'f' | b'k' | b'A'
+        b'N' | b'D'
+            | b'H'
+            | b'M'
+            | b'T'
+            | b'F'
+            | b'S'
+            | b'l'
+            | b'p'
+            | b'a'
+            | b'i'
+            | b'u'
+            | b's'
+            | b'm'
+            | b'f'
+            | b'k'
+            | b'A'
     );
     may && kind_of(text).is_some_and(is_exact)
 }
@@ -93,7 +117,11 @@ fn call(text: &str) -> Option<usize> {
         return None;
     }
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_.$".contains(&b);
-    let name = text[..plus].bytes().rev().take_while(|b| is_part(*b)).count();
+    let name = text[..plus]
+        .bytes()
+        .rev()
+        .take_while(|b| is_part(*b))
+        .count();
     let at = plus - name;
     (name > 0).then(|| match text[..at].strip_suffix("? ") {
         Some(before) => before.len(),
@@ -124,7 +152,11 @@ mod tests {
         ] {
             assert_eq!(anchor(text).map(|a| a.0), Some(at), "{text}");
         }
-        for text in ["nothing at all", "isolated(anon):0kB pages_scanned:34", "3*4kB 5*8kB"] {
+        for text in [
+            "nothing at all",
+            "isolated(anon):0kB pages_scanned:34",
+            "3*4kB 5*8kB",
+        ] {
             assert_eq!(anchor(text), None, "{text}");
         }
     }

@@ -99,7 +99,10 @@ impl Decoder {
 
     /// A field of the journal, as `-o export` and `-o verbose` write them: the message, or `None` for another field.
     fn field(&mut self, text: &str) -> Option<Option<String>> {
-        let name = text.bytes().take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_').count();
+        let name = text
+            .bytes()
+            .take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+            .count();
         if name < 3 || !text.as_bytes()[0].is_ascii_uppercase() && text.as_bytes()[0] != b'_' {
             return None;
         }
@@ -115,7 +118,10 @@ impl Decoder {
             _ => {}
         }
         // What a kernel prints has no such name but those of its own.
-        if !name.starts_with('_') && !name.starts_with("SYSLOG") && !matches!(name, "PRIORITY" | "MESSAGE_ID") {
+        if !name.starts_with('_')
+            && !name.starts_with("SYSLOG")
+            && !matches!(name, "PRIORITY" | "MESSAGE_ID")
+        {
             return None;
         }
         json::besides(name, &serde_json::Value::from(value), &mut self.fields);
@@ -253,7 +259,12 @@ fn without_entities(text: &str) -> String {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         let behind = &rest[at + 1..];
-        let entity = behind.as_bytes().iter().take(10).position(|b| *b == b';').map(|end| &behind[..end]);
+        let entity = behind
+            .as_bytes()
+            .iter()
+            .take(10)
+            .position(|b| *b == b';')
+            .map(|end| &behind[..end]);
         let char = entity.and_then(|e| match e.strip_prefix('#') {
             Some(n) => match n.strip_prefix(['x', 'X']) {
                 Some(hex) => u32::from_str_radix(hex, 16).ok().and_then(char::from_u32),
@@ -328,13 +339,19 @@ mod tests {
             texts(&["gfp_mask=3D0xcc0, order=", "=3D0"]),
             ["gfp_mask=0xcc0, order=0"]
         );
-        assert_eq!(texts(&["\u{1b}[33m[ 1.500000]\u{1b}[0m x"]), ["[ 1.500000] x"]);
+        assert_eq!(
+            texts(&["\u{1b}[33m[ 1.500000]\u{1b}[0m x"]),
+            ["[ 1.500000] x"]
+        );
         assert_eq!(texts(&["^[[33m[ 1.500000]^[[0m x^M"]), ["[ 1.500000] x"]);
     }
 
     #[test]
     fn signs_that_are_not_seen_are_not_there() {
-        assert_eq!(texts(&["\u{feff}a\u{200b}b\u{0}c\u{2009}d\te\u{a0}f\u{8}"]), ["abc d e f"]);
+        assert_eq!(
+            texts(&["\u{feff}a\u{200b}b\u{0}c\u{2009}d\te\u{a0}f\u{8}"]),
+            ["abc d e f"]
+        );
     }
 
     #[test]

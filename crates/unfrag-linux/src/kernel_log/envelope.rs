@@ -142,8 +142,14 @@ fn named<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     };
     let words: Vec<&str> = before.split_whitespace().collect();
     // The host is a word by itself, and a time stands before it.
-    let is_host = |w: &str| !w.ends_with([':', ']', ')', ',']) && w.parse::<f64>().is_err() && seconds_of_day(w).is_none();
-    let has_time = words.iter().any(|w| seconds_of_day(w).is_some() || w.len() > 8 && w.parse::<f64>().is_ok());
+    let is_host = |w: &str| {
+        !w.ends_with([':', ']', ')', ','])
+            && w.parse::<f64>().is_err()
+            && seconds_of_day(w).is_none()
+    };
+    let has_time = words
+        .iter()
+        .any(|w| seconds_of_day(w).is_some() || w.len() > 8 && w.parse::<f64>().is_ok());
     if words.len() > 8 || !has_time {
         return false;
     }
@@ -185,7 +191,10 @@ fn is_zone_of_time(word: &str) -> bool {
 /// `@` and a time in 24 hexadecimal digits, as multilog writes it.
 fn tai<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     let digits = text[1..].bytes().take_while(u8::is_ascii_hexdigit).count();
-    let Some(rest) = text[1 + digits..].strip_prefix(' ').filter(|_| digits == 24) else {
+    let Some(rest) = text[1 + digits..]
+        .strip_prefix(' ')
+        .filter(|_| digits == 24)
+    else {
         return false;
     };
     out.text = rest;
@@ -270,7 +279,11 @@ fn is_delta(text: &str) -> bool {
 fn is_short_date(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_time = |t: &str| {
-        t.split_once(':').is_some_and(|(h, m)| [h, m].iter().all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit())))
+        t.split_once(':').is_some_and(|(h, m)| {
+            [h, m]
+                .iter()
+                .all(|p| p.len() == 2 && p.bytes().all(|b| b.is_ascii_digit()))
+        })
     };
     matches!(words[..], [month, day, time] if MONTHS_AND_DAYS.contains(&month) && day.parse::<u8>().is_ok() && is_time(time))
 }
@@ -342,7 +355,7 @@ fn worded<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
         out.text = rest.strip_prefix(' ').unwrap_or(rest);
         return true;
     }
-    if let Some(rest) = facility(text) {
+    if let Some(rest) = facility(text).or_else(|| file_and_line(text)) {
         out.text = rest;
         return true;
     }
@@ -433,7 +446,9 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
         out.is_foreign = true;
     } else if program.starts_with('[')
         && let Some(at) = rest.find(" [")
-        && rest[at + 2..].trim_start().starts_with(|c: char| c.is_ascii_digit())
+        && rest[at + 2..]
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit())
     {
         out.host = rest[..at].trim();
         out.text = &rest[at + 1..];
@@ -444,7 +459,10 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
 fn is_program(word: &str) -> bool {
     let pid = word.strip_suffix("]:").and_then(|w| w.rsplit_once('['));
     pid.is_some_and(|(name, pid)| {
-        !name.is_empty() && name != "kernel" && !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit())
+        !name.is_empty()
+            && name != "kernel"
+            && !pid.is_empty()
+            && pid.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
@@ -457,6 +475,21 @@ fn facility(text: &str) -> Option<&str> {
     let level = rest.bytes().take_while(u8::is_ascii_lowercase).count();
     let rest = rest[level..].trim_start_matches(' ').strip_prefix(':')?;
     (level > 0).then(|| rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// `kern.log:12:` and `kern.log-12-`, as grep names the place of a line.
+fn file_and_line(text: &str) -> Option<&str> {
+    let word = text.bytes().take(80).take_while(|b| *b != b' ').count();
+    let word = &text[..floor(text, word)];
+    [':', '-'].into_iter().find_map(|sign| {
+        word.match_indices(sign).find_map(|(at, _)| {
+            let behind = &word[at + 1..];
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            let is_file = word[..at].contains(['.', '/']);
+            (digits > 0 && is_file && behind[digits..].starts_with(sign))
+                .then(|| &text[at + 1 + digits + 1..])
+        })
+    })
 }
 
 /// The largest boundary of a character up to `most` bytes.
@@ -510,6 +543,8 @@ mod tests {
             "Jan 02 03:04:05 [ 4192.154241] app: page allocation failure",
             "01-02 03:04:05.678     0     0 W         : app: page allocation failure",
             "@4000000037c219bf2ef02e94 app: page allocation failure",
+            "kern.log:12:app: page allocation failure",
+            "kern.log-112-app: page allocation failure",
         ] {
             assert_eq!(strip(line).text, "app: page allocation failure", "{line}");
         }
@@ -530,7 +565,10 @@ mod tests {
         assert!(strip("Feb  9 08:09:39 host systemd[1]: page allocation failure").is_foreign);
         assert!(!strip("Feb  9 08:09:39 host kernel: x").is_foreign);
         let reserve = strip("2026-01-02T03:04:05Z [ 1.5] lowmem_reserve[]: 0 1");
-        assert_eq!((reserve.text, reserve.is_foreign), ("lowmem_reserve[]: 0 1", false));
+        assert_eq!(
+            (reserve.text, reserve.is_foreign),
+            ("lowmem_reserve[]: 0 1", false)
+        );
     }
 
     #[test]

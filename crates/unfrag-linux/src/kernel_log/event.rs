@@ -102,7 +102,11 @@ const ROWS: &[Row] = &[
     Row {
         about: About::PerCpu,
         phrases: &[&["percpu: allocation failed"]],
-        numbers: &[("bytes", "size="), ("align", "align="), ("atomic", "atomic=")],
+        numbers: &[
+            ("bytes", "size="),
+            ("align", "align="),
+            ("atomic", "atomic="),
+        ],
     },
     Row {
         about: About::RangeBusy,
@@ -111,18 +115,32 @@ const ROWS: &[Row] = &[
     },
     Row {
         about: About::AreaRefused,
-        phrases: &[&["cma: Failed to reserve", "cma: CMA: failed to reserve", "hugetlb_cma: reservation failed"]],
+        phrases: &[&[
+            "cma: Failed to reserve",
+            "cma: CMA: failed to reserve",
+            "hugetlb_cma: reservation failed",
+        ]],
         numbers: &[("mib", "reserve ")],
     },
     Row {
         about: About::CrashKernel,
-        phrases: &[&["crashkernel reservation failed", "crashkernel: memory value expected", "cannot allocate crashkernel"]],
+        phrases: &[&[
+            "crashkernel reservation failed",
+            "crashkernel: memory value expected",
+            "cannot allocate crashkernel",
+        ]],
         numbers: &[],
     },
     Row {
         about: About::Waits,
         phrases: &[
-            &["task khugepaged", "task kcompactd", "task kswapd", "task ksmd", "task oom_reaper"],
+            &[
+                "task khugepaged",
+                "task kcompactd",
+                "task kswapd",
+                "task ksmd",
+                "task oom_reaper",
+            ],
             &["blocked for more than", "stuck for", "hung"],
         ],
         numbers: &[("seconds", "more than ")],
@@ -140,9 +158,35 @@ const ROWS: &[Row] = &[
     Row {
         about: About::Refused,
         phrases: &[&[
-            "err -12", "err=-12", "err: -12", "err:-12", "error -12", "error=-12", "error: -12", "errno -12", "errno=-12",
-            "error code -12", "ret -12", "ret=-12", "ret: -12", "ret = -12", "rc -12", "rc=-12", "rc: -12", "status -12", "status=-12",
-            "failed: -12", "failed -12", "failed with -12", "failed (-12)", "(-12)", "returned -12", "returns -12", "with -12", "code -12", "ENOMEM",
+            "err -12",
+            "err=-12",
+            "err: -12",
+            "err:-12",
+            "error -12",
+            "error=-12",
+            "error: -12",
+            "errno -12",
+            "errno=-12",
+            "error code -12",
+            "ret -12",
+            "ret=-12",
+            "ret: -12",
+            "ret = -12",
+            "rc -12",
+            "rc=-12",
+            "rc: -12",
+            "status -12",
+            "status=-12",
+            "failed: -12",
+            "failed -12",
+            "failed with -12",
+            "failed (-12)",
+            "(-12)",
+            "returned -12",
+            "returns -12",
+            "with -12",
+            "code -12",
+            "ENOMEM",
         ]],
         numbers: &[],
     },
@@ -246,7 +290,8 @@ fn row_of(text: &str) -> Option<&'static Row> {
     let has = |phrase: &&str| {
         text.match_indices(*phrase).any(|(at, _)| {
             // `-120` is another number.
-            !phrase.ends_with("12") || !text[at + phrase.len()..].starts_with(|c: char| c.is_ascii_digit())
+            !phrase.ends_with("12")
+                || !text[at + phrase.len()..].starts_with(|c: char| c.is_ascii_digit())
         })
     };
     ROWS.iter()
@@ -265,7 +310,13 @@ mod tests {
                 "Out of memory: Killed process 1234 (java) total-vm:8123456kB, anon-rss:7654321kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:16384kB oom_score_adj:0",
                 About::Killed,
                 Some("java"),
-                &[("anon-rss", 7_654_321), ("file-rss", 0), ("pid", 1234), ("shmem-rss", 0), ("total-vm", 8_123_456)][..],
+                &[
+                    ("anon-rss", 7_654_321),
+                    ("file-rss", 0),
+                    ("pid", 1234),
+                    ("shmem-rss", 0),
+                    ("total-vm", 8_123_456),
+                ][..],
             ),
             (
                 "HugeTLB: allocating 4096 of page size 2.00 MiB failed.  Only allocated 3738 hugepages.",
@@ -297,7 +348,12 @@ mod tests {
                 Some("mlx5_core 0000:81:00.0"),
                 &[],
             ),
-            ("alloc_contig_range: [bc900, bd100) PFNs busy", About::RangeBusy, None, &[]),
+            (
+                "alloc_contig_range: [bc900, bd100) PFNs busy",
+                About::RangeBusy,
+                None,
+                &[],
+            ),
             (
                 "__vm_enough_memory: pid: 9, comm: qemu, bytes: 4096 not enough memory for the allocation",
                 About::Overcommit,

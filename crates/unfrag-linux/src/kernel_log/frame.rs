@@ -75,7 +75,14 @@ impl Frame {
         let text = line.text.replace("#011", " ").replace("#015", "");
         let mut parts = text.split("#012");
         let first = parts.next().unwrap_or("");
-        pieces(Stripped { text: first, ..line }, &words, sink);
+        pieces(
+            Stripped {
+                text: first,
+                ..line
+            },
+            &words,
+            sink,
+        );
         for text in parts {
             sink(Message {
                 line: Stripped { text, ..line },
@@ -118,10 +125,10 @@ fn pieces(whole: Stripped, source: &str, sink: &mut dyn FnMut(Message)) {
         is_further = true;
     }
     sink(Message {
-            line,
-            is_further,
-            source,
-        });
+        line,
+        is_further,
+        source,
+    });
 }
 
 /// The text with one blank where it has several; those that it begins with are one too.

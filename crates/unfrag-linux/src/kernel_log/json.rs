@@ -160,11 +160,7 @@ impl Objects {
         let at = by(&|name, text| Some(name) == learned.as_deref() && has_statement(text))
             .or_else(|| by(&|_, text| has_statement(text)))
             .or_else(|| by(&|name, _| Some(name) == learned.as_deref()))
-            .or_else(|| {
-                NAMES
-                    .iter()
-                    .find_map(|known| by(&|name, _| name == *known))
-            })?;
+            .or_else(|| NAMES.iter().find_map(|known| by(&|name, _| name == *known)))?;
         let (name, text) = &texts[at];
         if has_statement(text) {
             self.name = Some((*name).to_owned());
@@ -319,7 +315,8 @@ mod tests {
 
     #[test]
     fn time_and_host_go_with_the_message() {
-        let line = r#"{"__REALTIME_TIMESTAMP":"1707462579000000","_HOSTNAME":"b","MESSAGE":"Mem-Info:"}"#;
+        let line =
+            r#"{"__REALTIME_TIMESTAMP":"1707462579000000","_HOSTNAME":"b","MESSAGE":"Mem-Info:"}"#;
         let found = records(&[line]);
         assert_eq!(
             (found[0].date.as_str(), found[0].host.as_str()),
@@ -341,6 +338,9 @@ mod tests {
             "    },{",
         ]);
         assert_eq!((found.len(), found[0].date.as_str()), (1, "761945.327441"));
-        assert_eq!(records(&["\"[ 1.5] Mem-Info:\","])[0].text, "[ 1.5] Mem-Info:");
+        assert_eq!(
+            records(&["\"[ 1.5] Mem-Info:\","])[0].text,
+            "[ 1.5] Mem-Info:"
+        );
     }
 }

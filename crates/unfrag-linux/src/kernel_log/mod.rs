@@ -4,7 +4,7 @@
 //! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and `json`
 //! (the text of a line), `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
 //! that it comes from), `statement` (what it states), `wrap` and `assemble` (wrapped lines put together), `fields` (its
-//! numbers), `headline`, `draft` and `open` (which report it belongs to), [`report`] and [`event`] (the results).
+//! numbers), `holders` (tables of who holds memory), `headline`, `draft` and `open` (which report it belongs to), [`report`] and [`event`] (the results).
 //! `reader` puts these together; `host` opens the log of this host.
 //!
 //! Invariant: a log of any length is read in bounded memory; what looks like part of a report and was not understood
@@ -19,6 +19,7 @@ pub mod event;
 mod fields;
 mod frame;
 mod headline;
+mod holders;
 #[cfg(target_os = "linux")]
 pub mod host;
 mod json;

@@ -9,6 +9,7 @@ use super::draft::{Draft, settle};
 use super::event::{self, Event};
 use super::fields;
 use super::headline::report_of;
+use super::holders::Tables;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
 use super::statement::{Kind, Statement};
 
@@ -18,7 +19,7 @@ const MOST_OPEN: usize = 8;
 const MOST_ZONES: usize = 4096;
 /// Seconds between failures that may be printed into one another, and between two messages of one event.
 const TOGETHER: f64 = 2.0;
-/// Lines behind a failure within which a slab cache tells of it.
+/// Lines behind a failure within which a driver tells of it.
 const SAME_EVENT: u64 = 300;
 /// Seconds between two statements of one report; consoles may be slow.
 const PRINTED_WITHIN: f64 = 120.0;
@@ -54,10 +55,10 @@ pub struct Open {
     cut: Option<Report>,
     /// When the last statement was printed.
     last_time: Option<Stamp>,
-    /// Whether a slab cache tells of the last failure.
-    is_of_cache: bool,
     /// A task that was killed, of which the next line may say more.
     killed: Option<Event>,
+    /// Tables of who holds memory; they are the last report's.
+    tables: Tables,
 }
 
 impl Open {
@@ -68,7 +69,10 @@ impl Open {
 
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
-        self.reports.is_empty() && self.drafts.is_empty() && self.cut.is_none() && self.killed.is_none()
+        self.reports.is_empty()
+            && self.drafts.is_empty()
+            && self.cut.is_none()
+            && self.killed.is_none()
     }
 
     /// Whether a failure is open.
@@ -116,12 +120,6 @@ impl Open {
             Kind::NoCompaction => self.reports.iter_mut().for_each(|r| r.no_compaction = true),
             Kind::Cpu | Kind::Cpuset => self.of_task(p),
             Kind::Call => self.call(text),
-            Kind::Cache if self.is_of_cache => {
-                self.is_of_cache = false;
-                if let Some(r) = self.reports.last_mut() {
-                    r.cache = fields::cache(text);
-                }
-            }
             Kind::Cache => {
                 if let Some(r) = self
                     .reports
@@ -135,7 +133,16 @@ impl Open {
                         .or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
                 }
             }
-            Kind::OomKill | Kind::Killed => self.killed(p),
+            Kind::OomKill | Kind::Killed => {
+                self.tables.end();
+                self.killed(p);
+            }
+            Kind::Holder => self.tables.take(text),
+            Kind::CmaPages => {
+                if let Some(r) = self.reports.last_mut().filter(|r| r.kind == About::Cma) {
+                    r.cma_pages = fields::cma_pages(text);
+                }
+            }
             _ => self.memory(p),
         }
     }
@@ -147,10 +154,13 @@ impl Open {
             p.kind,
             Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cpu | Kind::MemInfo
         );
-        let is_apart = self.last_time.as_ref().is_some_and(|last| match seconds(last, now) {
-            Some(s) => !(-STAMPS_WITHIN..=PRINTED_WITHIN).contains(&s),
-            None => begins,
-        });
+        let is_apart = self
+            .last_time
+            .as_ref()
+            .is_some_and(|last| match seconds(last, now) {
+                Some(s) => !(-STAMPS_WITHIN..=PRINTED_WITHIN).contains(&s),
+                None => begins,
+            });
         if is_apart {
             self.close();
         }
@@ -167,48 +177,29 @@ impl Open {
         };
         // Prose and subjects have no mask; a line that was cut off is known by the lines behind it.
         let has_mask = r.mask.raw.is_some() || r.mask.names.is_some();
-        if matches!(r.kind, About::AllocationFailure | About::Oom) && p.kind != Kind::Length && !has_mask {
+        if matches!(r.kind, About::AllocationFailure | About::Oom)
+            && p.kind != Kind::Length
+            && !has_mask
+        {
             self.close();
             self.cut = Some(r);
             return;
         }
         self.cut = None;
-        if self.is_told_again(p, &r) {
+        if p.kind == Kind::Length && self.is_told_again(&r) {
             return;
         }
         self.begin(r);
     }
 
-    /// Whether a beginning tells more of the last failure; if so, that takes it.
-    fn is_told_again(&mut self, p: &Statement, r: &Report) -> bool {
-        let has_memory = !self.drafts.is_empty();
+    /// Whether a kernel without an MMU tells the length of the last failure; if so, that takes it.
+    fn is_told_again(&mut self, r: &Report) -> bool {
         let Some(last) = self.reports.last_mut() else {
             return false;
         };
-        let is_soon = match (&last.time, &r.time) {
-            (Some(a), Some(b)) => seconds(a, b).is_some_and(|s| s.abs() <= TOGETHER + f64::from(u8::from(has_memory))),
-            _ => true,
-        } && r.line.abs_diff(last.line) <= SAME_EVENT;
-        // A kernel without an MMU tells the length of the same request.
-        if p.kind == Kind::Length && last.bytes.is_none() && last.kind == About::AllocationFailure {
+        if last.bytes.is_none() && last.kind == About::AllocationFailure {
             last.bytes = r.bytes;
             self.spare += 1;
-            return true;
-        }
-        // A slab cache tells that it got no pages when the page allocator has told why.
-        if r.kind == About::Slab && last.kind == About::AllocationFailure && last.cache.is_none() && is_soon {
-            let is_part = |(a, b): (u64, u64)| b & !a == 0;
-            if last.mask.raw.zip(r.mask.raw).is_none_or(is_part) {
-                self.is_of_cache = true;
-                return true;
-            }
-        }
-        // A lack of addresses is told before the request.
-        if r.kind == About::Vmalloc && last.kind == About::Vmalloc && !has_memory && is_soon && last.mask.raw.is_none() {
-            let (line, time) = (last.line, last.time.take());
-            *last = r.clone();
-            last.line = line;
-            last.time = time.or(last.time.take());
             return true;
         }
         false
@@ -231,7 +222,6 @@ impl Open {
         }
         self.last_time = r.time.clone().or(self.last_time.take());
         r.suppressed = std::mem::take(&mut self.suppressed);
-        self.is_of_cache = false;
         self.reports.push(r);
     }
 
@@ -270,7 +260,11 @@ impl Open {
             _ => fields::task(text, " cpuset=").map(|t| (t, None)),
         };
         let Some((task, release)) = found else { return };
-        let is_theirs = |r: &Report| r.task.as_deref().is_some_and(|t| t.ends_with(task.as_str()));
+        let is_theirs = |r: &Report| {
+            r.task
+                .as_deref()
+                .is_some_and(|t| t.ends_with(task.as_str()))
+        };
         if self.cut.as_ref().is_some_and(is_theirs)
             && let Some(cut) = self.cut.take()
         {
@@ -294,7 +288,10 @@ impl Open {
             // It begins the report of another task, or of the same at another time, whose first line is missing.
             let is_begun = !self.drafts.is_empty() && !self.is_over();
             let is_same = |r: &Report| is_theirs(r) && (release.is_none() || r.kernel == release);
-            if p.kind == Kind::Cpu && !is_begun && !(self.drafts.is_empty() && self.reports.iter().any(is_same)) {
+            if p.kind == Kind::Cpu
+                && !is_begun
+                && !(self.drafts.is_empty() && self.reports.iter().any(is_same))
+            {
                 self.close();
             }
             return;
@@ -382,6 +379,14 @@ impl Open {
 
     fn memory(&mut self, p: &Statement) {
         let text = p.text.trim();
+        // A memory report begins with its numbers.
+        if let Some(d) = self.drafts.last_mut()
+            && d.memory.zones.is_empty()
+            && d.memory.pages.is_empty()
+            && !matches!(p.kind, Kind::Tail)
+        {
+            d.memory.line = p.line;
+        }
         if self.reports.iter().any(|r| r.kind == About::Slab) {
             self.close();
         }
@@ -400,7 +405,12 @@ impl Open {
                     None => fields::counts(text, &mut self.draft(p, false).memory),
                 }
             }
-            Kind::Node => self.draft(p, false).memory.has_node_lines = true,
+            Kind::Node => fields::node(text, &mut self.draft(p, false).memory),
+            Kind::Hugepages => {
+                if let Some(d) = self.drafts.last_mut() {
+                    fields::hugepages(text, &mut d.memory);
+                }
+            }
             Kind::Zone => match fields::zone(text).filter(|z| !z.kib.is_empty()) {
                 Some(zone) => self.zone(p, zone),
                 None => self.skip(p.line, "a zone without a number that can be read"),
@@ -434,6 +444,7 @@ impl Open {
                         None => {
                             let zone = Zone {
                                 node,
+                                is_node_named: text.starts_with("Node"),
                                 name,
                                 blocks: Some(blocks),
                                 ..Zone::default()
@@ -448,7 +459,7 @@ impl Open {
                 if let Some(d) = self
                     .drafts
                     .iter_mut()
-                    .find(|d| d.memory.ram_pages.is_none())
+                    .find(|d| fields::is_new_tail(text, &d.memory))
                 {
                     fields::tail(text, &mut d.memory);
                     d.has_tail = true;
@@ -502,7 +513,6 @@ impl Open {
     /// Gives the open reports, each with its memory report.
     pub fn close(&mut self) {
         self.cut = None;
-        self.is_of_cache = false;
         self.last_time = None;
         if let Some(event) = self.killed.take() {
             self.found.push(Found::Event(Box::new(event)));
@@ -511,16 +521,24 @@ impl Open {
         if let [a, b] = &mut drafts[..] {
             settle(a, b);
         }
+        let holders = std::mem::take(&mut self.tables).finish();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
-            for memory in drafts.drain(..) {
+            let last = drafts.len().saturating_sub(1);
+            for (i, memory) in drafts.drain(..).enumerate() {
                 let mut r = Report::new(About::ShowMemory, memory.line, memory.time.clone());
                 r.memory = Some(memory);
+                if i == last {
+                    r.holders = holders.clone();
+                }
                 self.found.push(Found::Report(Box::new(r)));
             }
         }
         // Where there are fewer memory reports than failures, the kernel left out those of the first.
         let without = self.reports.len().saturating_sub(drafts.len());
+        if let Some(r) = self.reports.last_mut() {
+            r.holders = holders;
+        }
         let mut drafts = drafts.into_iter();
         for (i, mut r) in self.reports.drain(..).enumerate() {
             if i >= without {

@@ -157,10 +157,18 @@ impl<R: Read, S: FnMut(Found)> Reader<R, S> {
         let mut looked = 0;
         loop {
             while let Some(clean) = self.window.get(looked) {
-                quiet = if has_statement(&clean.text) { 0 } else { quiet + 1 };
+                quiet = if has_statement(&clean.text) {
+                    0
+                } else {
+                    quiet + 1
+                };
                 looked += 1;
             }
-            if self.is_at_end || quiet > MOST_QUIET || looked > MOST_REVERSED || self.bytes > MOST_BYTES {
+            if self.is_at_end
+                || quiet > MOST_QUIET
+                || looked > MOST_REVERSED
+                || self.bytes > MOST_BYTES
+            {
                 break;
             }
             self.line(false)?;
@@ -175,7 +183,11 @@ impl<R: Read, S: FnMut(Found)> Reader<R, S> {
                 });
                 is_first
             };
-            part = self.window.iter().rposition(begins).map_or(part, |at| at + 1);
+            part = self
+                .window
+                .iter()
+                .rposition(begins)
+                .map_or(part, |at| at + 1);
         }
         let lines: Vec<Clean> = (0..part).filter_map(|_| self.pop()).collect();
         let sources = &mut self.sources;

