@@ -48,63 +48,190 @@ fn json(text: &str) -> String {
 /// Ways in which one line is written, each in its own line or lines.
 const WRAPPERS: &[(&str, Wrapper)] = &[
     ("dmesg", |i, l| format!("[{:.6}] {l}", time(i))),
-    ("dmesg -d", |i, l| format!("[{:.6} <    0.000020>] {l}", time(i))),
-    ("dmesg --time-format=delta", |_, l| format!("[<    0.000020>] {l}")),
+    ("dmesg -d", |i, l| {
+        format!("[{:.6} <    0.000020>] {l}", time(i))
+    }),
+    ("dmesg --time-format=delta", |_, l| {
+        format!("[<    0.000020>] {l}")
+    }),
     ("dmesg --time-format=reltime", |i, l| match i {
         0 => format!("[Jan  2 03:04] {l}"),
         _ => format!("[  +0.000020] {l}"),
     }),
-    ("dmesg --time-format=iso", |_, l| format!("2026-01-02T03:04:05,123456+00:00 {l}")),
-    ("dmesg -x", |i, l| format!("{} [{:.6}] {l}", if i % 2 == 0 { "kern  :warn  :" } else { "kern  :info  :" }, time(i))),
+    ("dmesg --time-format=iso", |_, l| {
+        format!("2026-01-02T03:04:05,123456+00:00 {l}")
+    }),
+    ("dmesg -x", |i, l| {
+        format!(
+            "{} [{:.6}] {l}",
+            if i % 2 == 0 {
+                "kern  :warn  :"
+            } else {
+                "kern  :info  :"
+            },
+            time(i)
+        )
+    }),
     ("dmesg -r", |i, l| format!("<4>[{:.6}] {l}", time(i))),
-    ("a kernel that names the task", |i, l| format!("[{:.6}][ T1234] {l}", time(i))),
-    ("journalctl -o short", |_, l| format!("Jan 02 03:04:05 host kernel: {l}")),
-    ("journalctl -o short-precise", |_, l| format!("Jan 02 03:04:05.123456 host kernel: {l}")),
-    ("journalctl -o short-iso", |_, l| format!("2026-01-02T03:04:05+0000 host kernel: {l}")),
-    ("journalctl -o short-iso-precise", |_, l| format!("2026-01-02T03:04:05.123456+0000 host kernel: {l}")),
-    ("journalctl -o short-full", |_, l| format!("Fri 2026-01-02 03:04:05 UTC host kernel: {l}")),
-    ("journalctl -o short-monotonic", |i, l| format!("[{:.6}] host kernel: {l}", time(i))),
-    ("journalctl -o short-unix", |i, l| format!("{:.6} host kernel: {l}", 1_767_323_045.0 + i as f64 / 1e3)),
-    ("journalctl -o short-delta", |i, l| format!("[{:.6} <    0.000020 >] host kernel: {l}", time(i))),
-    ("journalctl -o with-unit", |_, l| format!("Fri 2026-01-02 03:04:05 UTC host kernel[n/a]: {l}")),
-    ("journalctl -o verbose", |i, l| format!("Fri 2026-01-02 03:04:05.123456 UTC [s=abc;i={i:x};b=1]\n    _TRANSPORT=kernel\n    PRIORITY=4\n    MESSAGE={l}\n    _HOSTNAME=host")),
-    ("journalctl -o export", |i, l| format!("__CURSOR=s=1;i={i:x}\n__REALTIME_TIMESTAMP=1700000000000000\n_HOSTNAME=host\nMESSAGE={l}\n")),
-    ("journalctl -o json", |_, l| format!("{{\"_HOSTNAME\":\"host\",\"MESSAGE\":{},\"__REALTIME_TIMESTAMP\":\"1700000000000000\"}}", json(l))),
-    ("journalctl -o json-pretty", |_, l| format!("{{\n\t\"_HOSTNAME\" : \"host\",\n\t\"MESSAGE\" : {},\n\t\"PRIORITY\" : \"4\"\n}}", json(l))),
-    ("journalctl -o json-sse", |_, l| format!("data: {{\"MESSAGE\":{}}}\n", json(l))),
+    ("a kernel that names the task", |i, l| {
+        format!("[{:.6}][ T1234] {l}", time(i))
+    }),
+    ("journalctl -o short", |_, l| {
+        format!("Jan 02 03:04:05 host kernel: {l}")
+    }),
+    ("journalctl -o short-precise", |_, l| {
+        format!("Jan 02 03:04:05.123456 host kernel: {l}")
+    }),
+    ("journalctl -o short-iso", |_, l| {
+        format!("2026-01-02T03:04:05+0000 host kernel: {l}")
+    }),
+    ("journalctl -o short-iso-precise", |_, l| {
+        format!("2026-01-02T03:04:05.123456+0000 host kernel: {l}")
+    }),
+    ("journalctl -o short-full", |_, l| {
+        format!("Fri 2026-01-02 03:04:05 UTC host kernel: {l}")
+    }),
+    ("journalctl -o short-monotonic", |i, l| {
+        format!("[{:.6}] host kernel: {l}", time(i))
+    }),
+    ("journalctl -o short-unix", |i, l| {
+        format!("{:.6} host kernel: {l}", 1_767_323_045.0 + i as f64 / 1e3)
+    }),
+    ("journalctl -o short-delta", |i, l| {
+        format!("[{:.6} <    0.000020 >] host kernel: {l}", time(i))
+    }),
+    ("journalctl -o with-unit", |_, l| {
+        format!("Fri 2026-01-02 03:04:05 UTC host kernel[n/a]: {l}")
+    }),
+    ("journalctl -o verbose", |i, l| {
+        format!(
+            "Fri 2026-01-02 03:04:05.123456 UTC [s=abc;i={i:x};b=1]\n    _TRANSPORT=kernel\n    PRIORITY=4\n    MESSAGE={l}\n    _HOSTNAME=host"
+        )
+    }),
+    ("journalctl -o export", |i, l| {
+        format!(
+            "__CURSOR=s=1;i={i:x}\n__REALTIME_TIMESTAMP=1700000000000000\n_HOSTNAME=host\nMESSAGE={l}\n"
+        )
+    }),
+    ("journalctl -o json", |_, l| {
+        format!(
+            "{{\"_HOSTNAME\":\"host\",\"MESSAGE\":{},\"__REALTIME_TIMESTAMP\":\"1700000000000000\"}}",
+            json(l)
+        )
+    }),
+    ("journalctl -o json-pretty", |_, l| {
+        format!(
+            "{{\n\t\"_HOSTNAME\" : \"host\",\n\t\"MESSAGE\" : {},\n\t\"PRIORITY\" : \"4\"\n}}",
+            json(l)
+        )
+    }),
+    ("journalctl -o json-sse", |_, l| {
+        format!("data: {{\"MESSAGE\":{}}}\n", json(l))
+    }),
     ("journalctl -o cat", |_, l| l.to_owned()),
-    ("dmesg -J", |i, l| format!("      }},{{\n         \"pri\": 4,\n         \"time\": {:.6},\n         \"msg\": {}", time(i), json(l))),
-    ("kubectl --timestamps", |i, l| format!("2026-01-02T03:04:05.{:09}Z [{:.6}] {l}", i * 1000, time(i))),
-    ("kubectl --prefix", |_, l| format!("[pod/watch-x7f/main] {l}")),
+    ("dmesg -J", |i, l| {
+        format!(
+            "      }},{{\n         \"pri\": 4,\n         \"time\": {:.6},\n         \"msg\": {}",
+            time(i),
+            json(l)
+        )
+    }),
+    ("kubectl --timestamps", |i, l| {
+        format!("2026-01-02T03:04:05.{:09}Z [{:.6}] {l}", i * 1000, time(i))
+    }),
+    ("kubectl --prefix", |_, l| {
+        format!("[pod/watch-x7f/main] {l}")
+    }),
     ("docker compose", |_, l| format!("watch-1  | {l}")),
-    ("containers of CRI", |_, l| format!("2026-01-02T03:04:05.123456789Z stderr F {l}")),
-    ("docker's JSON", |_, l| format!("{{\"log\":{},\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:05Z\"}}", json(&format!("{l}\n")))),
+    ("containers of CRI", |_, l| {
+        format!("2026-01-02T03:04:05.123456789Z stderr F {l}")
+    }),
+    ("docker's JSON", |_, l| {
+        format!(
+            "{{\"log\":{},\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:05Z\"}}",
+            json(&format!("{l}\n"))
+        )
+    }),
     ("ts", |i, l| format!("Jan 02 03:04:05 [{:.6}] {l}", time(i))),
     ("ts -s", |i, l| format!("00:00:{:02} {l}", i % 60)),
-    ("ts %.s", |i, l| format!("{:.6} {l}", 1_767_323_045.0 + i as f64)),
+    ("ts %.s", |i, l| {
+        format!("{:.6} {l}", 1_767_323_045.0 + i as f64)
+    }),
     ("multilog", |i, l| format!("@4000000037c219bf{i:08x} {l}")),
-    ("loki", |i, l| format!("2026-01-02T03:04:05Z {{host=\"a\",job=\"kmsg\",n=\"{i}\"}} {l}")),
-    ("logcat", |_, l| format!("01-02 03:04:05.678     0     0 W         : {l}")),
-    ("logcat -v tag", |i, l| format!("{}/kernel  ( {i:3}): {l}", if i % 2 == 0 { "W" } else { "I" })),
-    ("ECS", |_, l| format!("{{\"@timestamp\":\"2026-01-02T03:04:05Z\",\"host\":{{\"name\":\"h\"}},\"message\":{}}}", json(l))),
-    ("JSON behind a time", |i, l| format!("{:.6}\t{{\"message\":{}}}", time(i), json(l))),
-    ("syslog over JSON", |_, l| format!("{{\"host\":\"h\",\"message\":{},\"program\":\"kernel\"}}", json(&format!("kernel: {l}")))),
-    ("JSON in JSON", |_, l| format!("{{\"line\":{}}}", json(&format!("{{\"msg\":{}}}", json(l))))),
-    ("JSON of a field of any name", |i, l| format!("{{\"severity\":\"x\",\"n\":{i},\"payload\":{{\"said\":{}}}}}", json(l))),
-    ("a list of texts", |_, l| format!("            {},", json(l))),
-    ("logfmt", |i, l| format!("ts={:.3} level={} msg=\"{l}\"", time(i), if i % 3 == 0 { "warn" } else { "info" })),
-    ("RFC 5424", |_, l| format!("<4>1 2026-01-02T03:04:05Z host kernel - - - {l}")),
+    ("loki", |i, l| {
+        format!("2026-01-02T03:04:05Z {{host=\"a\",job=\"kmsg\",n=\"{i}\"}} {l}")
+    }),
+    ("logcat", |_, l| {
+        format!("01-02 03:04:05.678     0     0 W         : {l}")
+    }),
+    ("logcat -v tag", |i, l| {
+        format!(
+            "{}/kernel  ( {i:3}): {l}",
+            if i % 2 == 0 { "W" } else { "I" }
+        )
+    }),
+    ("ECS", |_, l| {
+        format!(
+            "{{\"@timestamp\":\"2026-01-02T03:04:05Z\",\"host\":{{\"name\":\"h\"}},\"message\":{}}}",
+            json(l)
+        )
+    }),
+    ("JSON behind a time", |i, l| {
+        format!("{:.6}\t{{\"message\":{}}}", time(i), json(l))
+    }),
+    ("syslog over JSON", |_, l| {
+        format!(
+            "{{\"host\":\"h\",\"message\":{},\"program\":\"kernel\"}}",
+            json(&format!("kernel: {l}"))
+        )
+    }),
+    ("JSON in JSON", |_, l| {
+        format!("{{\"line\":{}}}", json(&format!("{{\"msg\":{}}}", json(l))))
+    }),
+    ("JSON of a field of any name", |i, l| {
+        format!(
+            "{{\"severity\":\"x\",\"n\":{i},\"payload\":{{\"said\":{}}}}}",
+            json(l)
+        )
+    }),
+    ("a list of texts", |_, l| {
+        format!("            {},", json(l))
+    }),
+    ("logfmt", |i, l| {
+        format!(
+            "ts={:.3} level={} msg=\"{l}\"",
+            time(i),
+            if i % 3 == 0 { "warn" } else { "info" }
+        )
+    }),
+    ("RFC 5424", |_, l| {
+        format!("<4>1 2026-01-02T03:04:05Z host kernel - - - {l}")
+    }),
     ("grep -n", |i, l| format!("{}:{l}", i + 1)),
-    ("grep with names and context", |i, l| format!("kern.log{0}{1}{0}{l}", if i % 4 == 0 { ":" } else { "-" }, i + 100)),
+    ("grep with names and context", |i, l| {
+        format!(
+            "kern.log{0}{1}{0}{l}",
+            if i % 4 == 0 { ":" } else { "-" },
+            i + 100
+        )
+    }),
     ("cat -n", |i, l| format!("{:6}\t{l}", i + 1)),
     ("cat -A", |_, l| format!("{l}$")),
     ("diff", |_, l| format!("+{l}")),
     ("a comment", |_, l| format!(" * {l}")),
     ("a box", |_, l| format!("| {l} |")),
-    ("a console server", |_, l| format!("[2026-01-02 03:04:05] {l}")),
-    ("a CI system", |_, l| format!("2026-01-02T03:04:05.1234567Z {l}")),
-    ("a logger that nobody knows", |i, l| format!("#{i} @rack-7/blade{{3}} ~~ {l}")),
-    ("bytes without a width", |_, l| format!("\u{feff}\u{200b}{l}\u{0}")),
+    ("a console server", |_, l| {
+        format!("[2026-01-02 03:04:05] {l}")
+    }),
+    ("a CI system", |_, l| {
+        format!("2026-01-02T03:04:05.1234567Z {l}")
+    }),
+    ("a logger that nobody knows", |i, l| {
+        format!("#{i} @rack-7/blade{{3}} ~~ {l}")
+    }),
+    ("bytes without a width", |_, l| {
+        format!("\u{feff}\u{200b}{l}\u{0}")
+    }),
 ];
 
 /// `spec: K.3`
@@ -126,7 +253,11 @@ fn every_wrapper_leaves_the_answer_as_it_is() {
         ] {
             let answer = explained(&text);
             if essence(&answer) != whole {
-                wrong.push(format!("{name}{how}: {:?} {:?}", essence(&answer), answer.skipped));
+                wrong.push(format!(
+                    "{name}{how}: {:?} {:?}",
+                    essence(&answer),
+                    answer.skipped
+                ));
             }
         }
     }
@@ -174,13 +305,25 @@ fn reports_of_two_hosts_are_told_apart_line_by_line() {
         let got: Vec<_> = answer
             .reports
             .iter()
-            .map(|f| (f.task.as_deref(), f.verdict, f.zones.get(1).and_then(|z| z.free_kib), f.calls.len()))
+            .map(|f| {
+                (
+                    f.task.as_deref(),
+                    f.verdict,
+                    f.zones.get(1).and_then(|z| z.free_kib),
+                    f.calls.len(),
+                )
+            })
             .collect();
         let calls = explained(&one.join("\n")).reports[0].calls.len();
         assert_eq!(
             got,
             [
-                (Some("kworker/u16:3"), Some("fragmented"), Some(24_892), calls),
+                (
+                    Some("kworker/u16:3"),
+                    Some("fragmented"),
+                    Some(24_892),
+                    calls
+                ),
                 (Some("nginx"), Some("fragmented"), Some(16_892), calls),
             ],
             "{}",

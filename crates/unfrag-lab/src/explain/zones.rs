@@ -419,6 +419,8 @@ fn known(z: &Zone) -> (&[(u64, Letters)], bool) {
 fn counted_kib(z: &Zone) -> Option<u64> {
     match (z.kib("free"), z.blocks.as_ref().and_then(|b| b.total_kib)) {
         (Some(free), Some(sum)) if sum < free - free / 10 => Some(sum),
+        // Without the zone's own line it is not known what of the sum is CMA or kept back.
+        (None, _) if z.kib.is_empty() => None,
         (free, sum) => free.or(sum),
     }
 }

@@ -131,8 +131,21 @@ fn call(text: &str) -> Option<usize> {
 
 /// Whether a text holds a statement of a report.
 pub fn has_statement(text: &str) -> bool {
+    // A beginning is known by its words, wherever they stand.
+    const BEGINNINGS: [&str; 8] = [
+        "page allocation failure",
+        "page allocation stalls",
+        "order allocation failed",
+        "invoked oom-killer",
+        "Unable to allocate memory on",
+        "vmalloc: allocation failure",
+        "vmalloc error: size",
+        "vmap allocation for size",
+    ];
     let message = envelope::strip(text).text;
-    kind_of(message).is_some() || anchor(text).is_some()
+    kind_of(message).is_some()
+        || anchor(text).is_some()
+        || BEGINNINGS.iter().any(|b| text.contains(b))
 }
 
 #[cfg(test)]

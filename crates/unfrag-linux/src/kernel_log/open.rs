@@ -6,10 +6,11 @@
 //! Invariant: at most [`MOST_OPEN`] reports are open.
 
 use super::draft::{Draft, settle};
-use super::event::{self, Event};
+use super::event::Event;
 use super::fields;
 use super::headline::report_of;
 use super::holders::Tables;
+use super::pairs::Pairs;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
 use super::statement::{Kind, Statement};
 
@@ -18,9 +19,9 @@ const MOST_OPEN: usize = 8;
 /// Zones of a memory report at most.
 const MOST_ZONES: usize = 4096;
 /// Seconds between failures that may be printed into one another, and between two messages of one event.
-const TOGETHER: f64 = 2.0;
+pub(super) const TOGETHER: f64 = 2.0;
 /// Lines behind a failure within which a driver tells of it.
-const SAME_EVENT: u64 = 300;
+pub(super) const SAME_EVENT: u64 = 300;
 /// Seconds between two statements of one report; consoles may be slow.
 const PRINTED_WITHIN: f64 = 120.0;
 /// Seconds by which the times of one report may go back.
@@ -45,20 +46,23 @@ pub enum Found {
 /// The reports that are open.
 #[derive(Default)]
 pub struct Open {
-    found: Vec<Found>,
-    reports: Vec<Report>,
-    drafts: Vec<Draft>,
+    pub(super) found: Vec<Found>,
+    pub(super) reports: Vec<Report>,
+    pub(super) drafts: Vec<Draft>,
     /// Memory reports beyond one for each report that the open ones may have.
-    spare: usize,
-    suppressed: u64,
+    pub(super) spare: usize,
+    pub(super) suppressed: u64,
     /// A beginning without its mask: prose, a subject, or a line that was cut off.
-    cut: Option<Report>,
+    pub(super) cut: Option<Report>,
     /// When the last statement was printed.
-    last_time: Option<Stamp>,
+    pub(super) last_time: Option<Stamp>,
     /// A task that was killed, of which the next line may say more.
-    killed: Option<Event>,
+    pub(super) killed: Option<Event>,
     /// Tables of who holds memory; they are the last report's.
-    tables: Tables,
+    pub(super) tables: Tables,
+    /// Whether the open reports were printed into one another.
+    pub(super) is_mixed: bool,
+    pub(super) pairs: Pairs,
 }
 
 impl Open {
@@ -97,6 +101,7 @@ impl Open {
     pub fn apply(&mut self, p: &Statement) {
         let text = p.text.trim();
         self.part(p);
+        self.pairs.take(p.kind);
         match p.kind {
             Kind::Failure
             | Kind::Oom
@@ -205,10 +210,12 @@ impl Open {
         false
     }
 
-    fn begin(&mut self, mut r: Report) {
+    /// Opens a report, beside those that may be printed at the same time.
+    pub(super) fn begin(&mut self, mut r: Report) {
         let is_apart = |last: &Report| match (&last.time, &r.time) {
             (Some(a), Some(b)) => seconds(a, b).is_none_or(|s| s.abs() > TOGETHER),
-            _ => r.line.saturating_sub(last.line) > 100,
+            (None, None) => r.line.saturating_sub(last.line) > 100,
+            _ => true,
         };
         if self.is_over()
             || self.reports.last().is_some_and(is_apart)
@@ -222,159 +229,23 @@ impl Open {
         }
         self.last_time = r.time.clone().or(self.last_time.take());
         r.suppressed = std::mem::take(&mut self.suppressed);
+        self.is_mixed |= !self.drafts.is_empty();
+        if self.reports.is_empty() {
+            self.pairs = Pairs::default();
+            self.pairs.take(Kind::Failure);
+        }
         self.reports.push(r);
     }
 
     /// Whether the memory reports are there to their ends. The last lines may be missing; free blocks of all zones are
     /// the end of what matters.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         !self.drafts.is_empty()
             && self.drafts.iter().all(|d| {
                 let zones = &d.memory.zones;
                 d.memory.ram_pages.is_some()
                     || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
             })
-    }
-
-    /// Takes a message of one line.
-    pub fn event(&mut self, event: Event) {
-        let is_told = |r: &Report| {
-            event.line.abs_diff(r.line) <= SAME_EVENT
-                && match (&r.time, &event.time) {
-                    (Some(a), Some(b)) => seconds(a, b).is_some_and(|s| s.abs() <= TOGETHER),
-                    _ => true,
-                }
-        };
-        // What a driver says of a failure that the page allocator has told.
-        if event.about == event::About::Refused && self.reports.iter().any(is_told) {
-            return;
-        }
-        self.found.push(Found::Event(Box::new(event)));
-    }
-
-    /// A line that names the task: its release or its cpuset.
-    fn of_task(&mut self, p: &Statement) {
-        let text = p.text.trim();
-        let found = match p.kind {
-            Kind::Cpu => fields::task_and_release(text),
-            _ => fields::task(text, " cpuset=").map(|t| (t, None)),
-        };
-        let Some((task, release)) = found else { return };
-        let is_theirs = |r: &Report| {
-            r.task
-                .as_deref()
-                .is_some_and(|t| t.ends_with(task.as_str()))
-        };
-        if self.cut.as_ref().is_some_and(is_theirs)
-            && let Some(cut) = self.cut.take()
-        {
-            self.begin(cut);
-        }
-        let lacks = |r: &Report| {
-            if p.kind == Kind::Cpu {
-                r.kernel.is_none()
-            } else {
-                r.mems_allowed.is_none()
-            }
-        };
-        // A cache's report names no task, and these lines are not of it.
-        let may_be = |r: &Report| r.task.is_none() && r.kind != About::Slab;
-        let at = self
-            .reports
-            .iter()
-            .position(|r| is_theirs(r) && lacks(r))
-            .or_else(|| self.reports.iter().rposition(|r| may_be(r) && lacks(r)));
-        let Some(r) = at.map(|at| &mut self.reports[at]) else {
-            // It begins the report of another task, or of the same at another time, whose first line is missing.
-            let is_begun = !self.drafts.is_empty() && !self.is_over();
-            let is_same = |r: &Report| is_theirs(r) && (release.is_none() || r.kernel == release);
-            if p.kind == Kind::Cpu
-                && !is_begun
-                && !(self.drafts.is_empty() && self.reports.iter().any(is_same))
-            {
-                self.close();
-            }
-            return;
-        };
-        if p.kind == Kind::Cpu {
-            r.kernel = release;
-            r.task.get_or_insert(task);
-        } else {
-            r.mems_allowed = fields::nodes(text, "mems_allowed=");
-        }
-    }
-
-    fn call(&mut self, text: &str) {
-        let Some(r) = self.reports.last_mut() else {
-            return;
-        };
-        r.is_manual |= text.contains("moom_callback") || text.contains("sysrq_handle_moom");
-        let mut words = text.split_whitespace().skip_while(|w| !w.contains("+0x"));
-        let Some(function) = words.next().and_then(|w| w.split("+0x").next()) else {
-            return;
-        };
-        let function = function.trim_start_matches(['.', '?', '(']);
-        if r.calls.len() < Report::MOST_CALLS && !function.is_empty() && function.len() < 128 {
-            let module = words
-                .next()
-                .filter(|w| w.starts_with('[') && w.ends_with(']'));
-            r.calls
-                .push(module.map_or_else(|| function.to_owned(), |m| format!("{function} {m}")));
-        }
-    }
-
-    fn killed(&mut self, p: &Statement) {
-        let text = p.text.trim();
-        let Some(r) = self.reports.iter_mut().rev().find(|r| r.kind == About::Oom) else {
-            if let Some(r) = self.reports.last_mut()
-                && let Some(name) = text.strip_prefix("VM: killing process ")
-            {
-                r.killed = Some(name.trim().to_owned());
-                r.task.get_or_insert(name.trim().to_owned());
-            } else if let Some(event) = event::event(text, p.line, p.time.clone()) {
-                self.killed_alone(event);
-            }
-            return;
-        };
-        const CGROUP: [&str; 4] = [
-            "CONSTRAINT_MEMCG",
-            "Memory cgroup out of memory",
-            "as a result of limit of",
-            "memory: usage",
-        ];
-        r.is_cgroup |= CGROUP.iter().any(|c| text.contains(c));
-        for name in ["oom_memcg=", "limit of "] {
-            if let Some(at) = text.find(name) {
-                let group = text[at + name.len()..].split([',', ' ']).next();
-                r.cgroup = group
-                    .map(str::to_owned)
-                    .filter(|g| !g.is_empty())
-                    .or(r.cgroup.take());
-            }
-        }
-        if text.contains("rocess ") {
-            let name = text.split_once('(').and_then(|(_, n)| n.split_once(')'));
-            r.killed = name.map(|(n, _)| n.to_owned()).or(r.killed.take());
-        }
-    }
-
-    /// A task was killed, by a report that is not there. Kernels to 5.0 say it in two lines.
-    fn killed_alone(&mut self, event: Event) {
-        match &mut self.killed {
-            Some(last)
-                if last.numbers.get("pid") == event.numbers.get("pid")
-                    && event.line.abs_diff(last.line) <= 5 =>
-            {
-                last.is_cgroup |= event.is_cgroup;
-                for (name, n) in event.numbers {
-                    last.numbers.entry(name).or_insert(n);
-                }
-            }
-            last => {
-                let before = last.replace(event);
-                self.found.extend(before.map(|e| Found::Event(Box::new(e))));
-            }
-        }
     }
 
     fn memory(&mut self, p: &Statement) {
@@ -510,6 +381,26 @@ impl Open {
         self.drafts.last_mut().expect("one was made")
     }
 
+    /// Takes from reports that were printed into one another what cannot be told apart: all memory, unless their lines
+    /// came in pairs.
+    fn part_mixed(&mut self, drafts: &mut Vec<Memory>) {
+        let is_mixed = std::mem::take(&mut self.is_mixed) || drafts.len() > 1;
+        if self.reports.len() < 2 || !is_mixed {
+            return;
+        }
+        self.reports.iter_mut().for_each(|r| r.calls.clear());
+        if self.reports.len() == 2 && drafts.len() == 2 && self.pairs.are_whole() {
+            return;
+        }
+        if let Some(memory) = drafts.first() {
+            self.skip(
+                memory.line,
+                "reports were printed into one another, and which memory is whose cannot be told",
+            );
+        }
+        drafts.clear();
+    }
+
     /// Gives the open reports, each with its memory report.
     pub fn close(&mut self) {
         self.cut = None;
@@ -521,6 +412,7 @@ impl Open {
         if let [a, b] = &mut drafts[..] {
             settle(a, b);
         }
+        self.part_mixed(&mut drafts);
         let holders = std::mem::take(&mut self.tables).finish();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
@@ -551,7 +443,7 @@ impl Open {
 }
 
 /// Seconds from one time to a later one; those of a day go on beyond midnight. `None` if their clocks differ.
-fn seconds(from: &Stamp, to: &Stamp) -> Option<f64> {
+pub(super) fn seconds(from: &Stamp, to: &Stamp) -> Option<f64> {
     const DAY: f64 = 86_400.0;
     let s = to.since(from)?;
     Some(match from.since_boot {

@@ -165,10 +165,11 @@ impl Found {
     }
 }
 
-/// Whether the forms of `envelope` find the same place.
+/// Whether the forms of `envelope` leave a statement, or find the same place.
 fn is_known(line: &str, at: usize) -> bool {
-    let text = envelope::strip(line).text;
-    text.trim_start().len() == line.len() - at
+    let known = envelope::strip(line);
+    known.is_framed && super::statement::kind_of(known.text).is_some()
+        || known.text.trim_start().len() == line.len() - at
 }
 
 /// Whether it is text of a report: then the line was wrapped anew, and has several statements.

@@ -150,6 +150,12 @@ fn needs_blank(kind: Kind, so_far: &str, next: &str) -> bool {
                 && !first.starts_with([',', ')', ':'])
         }
         Kind::OomKill => false,
+        // A release that was cut in two: what follows a whole one is the number of the build.
+        Kind::Cpu => {
+            let is_release =
+                last.starts_with(|c: char| c.is_ascii_digit()) && so_far.contains("ainted");
+            !(is_release && !first.starts_with('#') || first.starts_with('.'))
+        }
         _ => true,
     }
 }
@@ -162,6 +168,19 @@ mod tests {
         let mut text = pieces[0].to_owned();
         pieces[1..].iter().for_each(|p| join(kind, &mut text, p));
         text
+    }
+
+    #[test]
+    fn a_release_is_put_together_wherever_it_was_cut() {
+        let line = "CPU: 1 PID: 7 Comm: a Not tainted 5.4.19-100.fc30.x86_64 #1 SMP";
+        for at in line.find("5.4").unwrap()..line.find("1 SMP").unwrap() {
+            let (a, b) = line.split_at(at);
+            let text = joined(Kind::Cpu, &[a.trim_end(), b.trim_start()]);
+            assert!(
+                text.contains("tainted 5.4.19-100.fc30.x86_64 #"),
+                "{a:?} {b:?}: {text}"
+            );
+        }
     }
 
     #[test]
