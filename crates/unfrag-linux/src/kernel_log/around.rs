@@ -8,8 +8,8 @@ use super::open::{Found, Open, SAME_EVENT, TOGETHER, seconds};
 use super::report::{Kind as About, Report};
 use super::statement::{Kind, Statement};
 
-/// Lines behind a beginning that are of the same task.
-const NEXT: u64 = 2;
+/// Statements behind a beginning that are of the same task: its cpuset and its release.
+const NEXT: u32 = 2;
 
 impl Open {
     /// Takes a message of one line.
@@ -63,8 +63,8 @@ impl Open {
             .or_else(|| self.reports.iter().rposition(|r| may_be(r) && lacks(r)))
             // Right behind a beginning it is of that, whatever the names are.
             .or_else(|| {
-                let is_next = |r: &Report| p.line.saturating_sub(r.line) <= NEXT && lacks(r);
-                (self.reports.len() == 1 && is_next(&self.reports[0])).then_some(0)
+                let is_next = self.reports.len() == 1 && self.behind <= NEXT;
+                (is_next && lacks(&self.reports[0])).then_some(0)
             });
         self.is_mixed |= at.is_some_and(|at| at + 1 < self.reports.len());
         let Some(r) = at.map(|at| &mut self.reports[at]) else {

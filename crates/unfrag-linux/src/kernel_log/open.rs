@@ -63,6 +63,8 @@ pub struct Open {
     /// Whether the open reports were printed into one another.
     pub(super) is_mixed: bool,
     pub(super) pairs: Pairs,
+    /// Statements since the last beginning.
+    pub(super) behind: u32,
 }
 
 impl Open {
@@ -102,6 +104,7 @@ impl Open {
         let text = p.text.trim();
         self.part(p);
         self.pairs.take(p.kind);
+        self.behind = self.behind.saturating_add(1);
         match p.kind {
             Kind::Failure
             | Kind::Oom
@@ -234,6 +237,7 @@ impl Open {
             self.pairs = Pairs::default();
             self.pairs.take(Kind::Failure);
         }
+        self.behind = 0;
         self.reports.push(r);
     }
 

@@ -30,7 +30,11 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
             text.len() < 400 && words.iter().any(|w| text.contains(w))
                 || so_far.matches('(').count() > so_far.matches(')').count()
         }
-        Kind::Cpu => text.len() < 100 && (text.contains('#') || text.contains("ainted")),
+        Kind::Cpu => {
+            let last = so_far.rsplit(' ').next().unwrap_or("");
+            let is_cut = last.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(' ');
+            text.len() < 100 && (text.contains('#') || text.contains("ainted") || is_cut)
+        }
         Kind::OomKill => text.contains(['=', ',', '/', ':']),
         Kind::Cpuset | Kind::Cache | Kind::Killed | Kind::Tail => {
             text.contains(['=', ':']) && text.len() < 100
@@ -90,7 +94,11 @@ fn is_fragment(text: &str) -> bool {
 
 /// Puts the next line of a wrapped statement behind the text so far, with a blank or without.
 pub fn join(kind: Kind, so_far: &mut String, next: &str) {
-    let next = next.trim_end();
+    let next = match kind {
+        // Whoever wrapped it may have indented what follows.
+        Kind::Cpu => next.trim(),
+        _ => next.trim_end(),
+    };
     if !so_far.ends_with(' ') && !next.starts_with(' ') && needs_blank(kind, so_far, next) {
         so_far.push(' ');
     }
