@@ -2,11 +2,12 @@
 //!
 //! Invariant: nothing destroys data; nothing is advised that the text excludes; where no setting helps, none is named.
 
+use super::amounts::size_kib;
 use super::answer::Advice;
 use super::callers;
 use super::case::{Case, Finding};
 use super::sentences::is_unexplained;
-use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost, size_kib};
+use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost};
 use super::verdict::{Verdict, closed_lists};
 use crate::report::number::bytes;
 use unfrag::Gfp;
@@ -64,13 +65,14 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
         )),
         Verdict::Incomplete => incomplete(case, &mut all),
         Verdict::Raced if is_unexplained(case, order) => {}
+        Verdict::Raced if case.report.kind == Kind::Oom => after_kill(case, &mut all),
         Verdict::Raced => {
             all.extend(more_reserve(case, "more free memory bridges such moments", "possible"));
             all.push(text("if it happened once, nothing", "none", "likely"));
         }
         Verdict::Marks => {
             all.extend(more_reserve(case, "kswapd then frees more blocks of every order ahead of demand", "likely"));
-            all.extend(compaction(case));
+            all.push(text("a kernel since 4.4, which asks only whether a block of the order is free", "another kernel", "likely"));
         }
         Verdict::Reserved if is_whole_reserve => all.push(text(
             "a kernel since 6.12 or so takes off only what is free of the high-atomic reserve; this one takes off all of it, used or not",
@@ -109,6 +111,24 @@ fn cgroup(case: &Case, all: &mut Vec<Advice>) {
             "certain",
         ),
     });
+}
+
+/// The OOM killer ran, and what it freed may be what is free: what helps is what helps against a shortage.
+fn after_kill(case: &Case, all: &mut Vec<Advice>) {
+    let Some(memory) = &case.report.memory else {
+        return;
+    };
+    if file_kib(case) > size_kib(memory) / 5 {
+        all.push(text(
+            "another kernel: reclaim left pages of files that could have been freed, and no setting makes it take them",
+            "another kernel",
+            "possible",
+        ));
+    } else {
+        all.extend(slab_leak(case));
+        all.push(fewer(case));
+    }
+    all.push(text("if it happened once, nothing", "none", "likely"));
 }
 
 fn incomplete(case: &Case, all: &mut Vec<Advice>) {
@@ -255,6 +275,7 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
             all.push(proactive(case));
         }
         all.extend(gap(case));
+        all.extend(compaction(case).into_iter().take(1));
     } else {
         all.extend(compaction(case));
         all.extend(more_reserve(
@@ -273,10 +294,6 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
 }
 
 fn compaction(case: &Case) -> Vec<Advice> {
-    // Blocks of the order are there: compaction makes what does not lack.
-    if case.has_open_block() {
-        return vec![];
-    }
     if case.report.no_compaction || !case.kernel.compacts() {
         return vec![text(
             "a kernel that compacts memory (CONFIG_COMPACTION, 2.6.35 and later)",
@@ -317,7 +334,7 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
     all.extend(slab_leak(case));
     // It could not wait for what could have been freed.
     if case.may_wait == Some(false) {
-        let sure = if file_kib(case, memory) > size / 20 {
+        let sure = if file_kib(case) > size / 20 {
             "likely"
         } else {
             "possible"
@@ -345,17 +362,24 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
             "likely",
         ));
     }
+    all.push(fewer(case));
+}
+
+/// Less use, by whom it is used most.
+fn fewer(case: &Case) -> Advice {
     let largest = case.report.holders.tasks.iter().flatten();
     let largest = largest.max_by_key(|(_, (_, pages))| *pages);
     let page = case.page_kib.unwrap_or(4).saturating_mul(1024);
     let who = largest.map_or(String::new(), |(name, (n, pages))| {
         format!(" ({n} {name} hold {})", bytes(pages.saturating_mul(page)))
     });
-    all.push(text(
-        &format!("fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"),
+    text(
+        &format!(
+            "fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"
+        ),
         "none but that",
         "certain",
-    ));
+    )
 }
 
 /// Memory of the kernel that fills a machine or its low zones.
