@@ -125,8 +125,11 @@ fn after_kill(case: &Case, all: &mut Vec<Advice>) {
             "possible",
         ));
     } else {
-        all.extend(slab_leak(case));
-        all.push(fewer(case));
+        let slab = slab_leak(case);
+        if slab.is_none() {
+            all.push(fewer(case));
+        }
+        all.extend(slab);
     }
     all.push(text("if it happened once, nothing", "none", "likely"));
 }
@@ -382,23 +385,31 @@ fn fewer(case: &Case) -> Advice {
     )
 }
 
-/// Memory of the kernel that fills a machine or its low zones.
+/// Memory of the kernel that fills a machine or its low zones. Before the OOM killer runs reclaim has taken what it could
+/// of reclaimable caches, so that they count as well.
 fn slab_leak(case: &Case) -> Option<Advice> {
     let memory = case.report.memory.as_ref()?;
-    let pages = memory
-        .pages
-        .get("slab_unreclaimable")
-        .or_else(|| memory.pages.get("slab"))?;
-    let kib = pages.saturating_mul(case.page_kib.unwrap_or(4));
+    let of = |name: &str| case.amount(name).map(|n| n / 1024);
+    let kept = of("slab_unreclaimable").or_else(|| of("slab"))?;
+    let kib = match case.report.kind {
+        Kind::Oom => kept.saturating_add(of("slab_reclaimable").unwrap_or(0)),
+        _ => kept,
+    };
     let low: u64 = memory
         .zones
         .iter()
         .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable"))
         .filter_map(|z| z.size_kib())
         .fold(0, u64::saturating_add);
+    let places = &case.report.holders.allocations;
+    // Slabs' own pages are named beside what lies in them.
+    let place = places.iter().find(|(name, ..)| !name.contains("slab"));
+    let which = place.map_or(String::new(), |(name, n, _)| {
+        format!(" ({name} allocated {})", bytes(*n))
+    });
     (low > 0 && kib > low / 2).then(|| {
         plain(
-            "the kernel's own slab caches fill more than half of the memory that it can use: find which grows",
+            &format!("the kernel's own slab caches fill more than half of the memory that it can use: find which grows{which}"),
             "slabtop -o -s c",
             "none; a leak needs a mended kernel or driver",
             "likely",

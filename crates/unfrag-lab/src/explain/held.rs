@@ -47,7 +47,12 @@ pub fn held(case: &Case) -> Vec<Held> {
         if case.setting.is_some()
             && let Some(rest) = total.and_then(|t| t.checked_sub(counted(memory, page)?))
         {
-            let rest = one("counter", UNCOUNTED, rest, None);
+            // Where no line tells of pools of huge pages, they may be what is left.
+            let name = match memory.hugetlb_kib {
+                Some(_) => "in no counter (pages that drivers took, or a leak)",
+                None => "in no counter (pages that drivers took, pools of huge pages, or a leak)",
+            };
+            let rest = one("counter", name, rest, None);
             counters.extend(Some(rest).filter(|h| h.per_mille >= Some(UNCOUNTED_PER_MILLE)));
         }
         largest(counters, MOST + 1, &mut all);
@@ -65,9 +70,6 @@ pub fn held(case: &Case) -> Vec<Held> {
     all.extend(places.map(|(name, n, count)| one("code", name, *n, Some(*count))));
     all
 }
-
-/// The name of what no counter has.
-const UNCOUNTED: &str = "in no counter (pages that drivers took, or a leak)";
 
 fn largest(mut held: Vec<Held>, most: usize, all: &mut Vec<Held>) {
     held.retain(|h| h.bytes > 0 && h.bytes < NONSENSE);

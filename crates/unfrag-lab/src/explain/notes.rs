@@ -4,6 +4,7 @@
 
 use super::case::Case;
 use super::sentences::{kib, name};
+use super::verdict::Verdict;
 use unfrag_linux::kernel_log::{Kind, Zone};
 
 /// What else the text shows.
@@ -102,6 +103,13 @@ fn full_of_files(case: &Case) -> Vec<String> {
     let (Kind::Oom, Some(memory)) = (r.kind, &r.memory) else {
         return vec![];
     };
+    let is_shortage = matches!(
+        case.verdict,
+        Some(Verdict::Raced | Verdict::Short | Verdict::Zone | Verdict::Protected)
+    );
+    if !is_shortage {
+        return vec![];
+    }
     let of = |z: &Zone| {
         let files = z
             .kib("active_file")?

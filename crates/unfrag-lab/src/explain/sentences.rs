@@ -106,6 +106,9 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
                 Some(times) if is_unexplained(case, order) => format!(
                     "By the numbers printed the request for {size} would succeed in {named}, where more than {times} times what it needs is free: memory does not explain this failure, and no setting of vm would have helped."
                 ),
+                _ if is_raced_by_counters_alone(case) => format!(
+                    "By the counters of free memory the request for {size} would succeed in {named}, and by the free lists it would fail: memory is at its marks."
+                ),
                 _ => format!(
                     "By the numbers printed the request for {size} would succeed in {named}: memory came back between the failure and the report."
                 ),
@@ -204,6 +207,15 @@ pub fn is_unexplained(case: &Case, order: u8) -> bool {
     };
     let has_many = order == 0 || passing().any(|z| z.open_blocks >= MANY);
     has_many && times_free(case).is_some_and(|t| t >= MUCH)
+}
+
+/// Whether the lists of every zone that passes add up to too little.
+fn is_raced_by_counters_alone(case: &Case) -> bool {
+    let mut passing = case
+        .zones
+        .iter()
+        .filter(|z| z.is_allowed && z.passes == Some(true));
+    passing.all(|z| z.passes_by_lists == Some(false))
 }
 
 fn harmless(case: &Case) -> String {
@@ -366,6 +378,9 @@ pub fn sure(case: &Case, order: Option<i32>) -> String {
         doubts.push(format!("kernels from 4.4 to 4.18 keep up to 1 % of a zone as high-atomic reserve and do not print it: {effect}"));
     }
     match verdict {
+        Verdict::Raced if is_raced_by_counters_alone(case) => {
+            doubts.push("free lists add up to less than the counter of free memory, and by them it would fail: memory is at its marks".to_owned());
+        }
         Verdict::Raced if !sure_raced => {
             doubts.push("the state that failed was gone when it was printed".to_owned())
         }

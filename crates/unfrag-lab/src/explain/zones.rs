@@ -35,6 +35,8 @@ pub struct Judged {
     pub passes_by_free_reserve: Option<bool>,
     /// Whether the whole check holds and an open list has a block.
     pub passes: Option<bool>,
+    /// Whether it would pass if only what its lists add up to were free; `None` where that is not less.
+    pub passes_by_lists: Option<bool>,
     /// Whether the check holds without `lowmem_reserve`.
     pub passes_unprotected: Option<bool>,
     /// Whether an open list has a block of the order.
@@ -209,6 +211,13 @@ impl Asked<'_> {
                 ..v
             })
         });
+        let listed = z.blocks.as_ref().and_then(|b| b.total_kib);
+        let by_lists = listed.filter(|sum| Some(*sum) < z.kib("free")).map(|sum| {
+            with(&|v| ZoneView {
+                free_pages: v.free_pages.min(sum / page),
+                ..v
+            })
+        });
         let is_nonsense =
             z.kib.values().any(|k| *k > NONSENSE_KIB) || keep.is_some_and(|k| k > NONSENSE_PAGES);
         let (free_kib, min_kib) = (z.kib("free"), z.kib("min"));
@@ -220,6 +229,7 @@ impl Asked<'_> {
             has_room_with_cma: sure(room(&view, true)),
             has_room_unprotected: room(&unprotected, false),
             passes: sure(passes(&view)),
+            passes_by_lists: by_lists.and_then(|v| sure(passes(&v))),
             passes_unprotected: passes(&unprotected),
             passes_unboosted: unboosted.and_then(|v| sure(passes(&v))),
             passes_by_free_reserve: by_free_reserve.and_then(|v| sure(passes(&v))),
