@@ -2,11 +2,12 @@
 //!
 //! Invariant: nothing destroys data; nothing is advised that the text excludes; where no setting helps, none is named.
 
+use super::amounts::size_kib;
 use super::answer::Advice;
 use super::callers;
 use super::case::{Case, Finding};
 use super::sentences::is_unexplained;
-use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost, size_kib};
+use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost};
 use super::verdict::{Verdict, closed_lists};
 use crate::report::number::bytes;
 use unfrag::Gfp;
@@ -64,13 +65,14 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
         )),
         Verdict::Incomplete => incomplete(case, &mut all),
         Verdict::Raced if is_unexplained(case, order) => {}
+        Verdict::Raced if case.report.kind == Kind::Oom => after_kill(case, &mut all),
         Verdict::Raced => {
             all.extend(more_reserve(case, "more free memory bridges such moments", "possible"));
             all.push(text("if it happened once, nothing", "none", "likely"));
         }
         Verdict::Marks => {
             all.extend(more_reserve(case, "kswapd then frees more blocks of every order ahead of demand", "likely"));
-            all.extend(compaction(case));
+            all.push(text("a kernel since 4.4, which asks only whether a block of the order is free", "another kernel", "likely"));
         }
         Verdict::Reserved if is_whole_reserve => all.push(text(
             "a kernel since 6.12 or so takes off only what is free of the high-atomic reserve; this one takes off all of it, used or not",
@@ -109,6 +111,27 @@ fn cgroup(case: &Case, all: &mut Vec<Advice>) {
             "certain",
         ),
     });
+}
+
+/// The OOM killer ran, and what it freed may be what is free: what helps is what helps against a shortage.
+fn after_kill(case: &Case, all: &mut Vec<Advice>) {
+    let Some(memory) = &case.report.memory else {
+        return;
+    };
+    if file_kib(case) > size_kib(memory) / 5 {
+        all.push(text(
+            "another kernel: reclaim left pages of files that could have been freed, and no setting makes it take them",
+            "another kernel",
+            "possible",
+        ));
+    } else {
+        let slab = slab_leak(case);
+        if slab.is_none() {
+            all.push(fewer(case));
+        }
+        all.extend(slab);
+    }
+    all.push(text("if it happened once, nothing", "none", "likely"));
 }
 
 fn incomplete(case: &Case, all: &mut Vec<Advice>) {
@@ -255,6 +278,7 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
             all.push(proactive(case));
         }
         all.extend(gap(case));
+        all.extend(compaction(case).into_iter().take(1));
     } else {
         all.extend(compaction(case));
         all.extend(more_reserve(
@@ -273,10 +297,6 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
 }
 
 fn compaction(case: &Case) -> Vec<Advice> {
-    // Blocks of the order are there: compaction makes what does not lack.
-    if case.has_open_block() {
-        return vec![];
-    }
     if case.report.no_compaction || !case.kernel.compacts() {
         return vec![text(
             "a kernel that compacts memory (CONFIG_COMPACTION, 2.6.35 and later)",
@@ -317,7 +337,7 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
     all.extend(slab_leak(case));
     // It could not wait for what could have been freed.
     if case.may_wait == Some(false) {
-        let sure = if file_kib(case, memory) > size / 20 {
+        let sure = if file_kib(case) > size / 20 {
             "likely"
         } else {
             "possible"
@@ -345,36 +365,51 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
             "likely",
         ));
     }
+    all.push(fewer(case));
+}
+
+/// Less use, by whom it is used most.
+fn fewer(case: &Case) -> Advice {
     let largest = case.report.holders.tasks.iter().flatten();
     let largest = largest.max_by_key(|(_, (_, pages))| *pages);
     let page = case.page_kib.unwrap_or(4).saturating_mul(1024);
     let who = largest.map_or(String::new(), |(name, (n, pages))| {
         format!(" ({n} {name} hold {})", bytes(pages.saturating_mul(page)))
     });
-    all.push(text(
-        &format!("fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"),
+    text(
+        &format!(
+            "fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"
+        ),
         "none but that",
         "certain",
-    ));
+    )
 }
 
-/// Memory of the kernel that fills a machine or its low zones.
+/// Memory of the kernel that fills a machine or its low zones. Before the OOM killer runs reclaim has taken what it could
+/// of reclaimable caches, so that they count as well.
 fn slab_leak(case: &Case) -> Option<Advice> {
     let memory = case.report.memory.as_ref()?;
-    let pages = memory
-        .pages
-        .get("slab_unreclaimable")
-        .or_else(|| memory.pages.get("slab"))?;
-    let kib = pages.saturating_mul(case.page_kib.unwrap_or(4));
+    let of = |name: &str| case.amount(name).map(|n| n / 1024);
+    let kept = of("slab_unreclaimable").or_else(|| of("slab"))?;
+    let kib = match case.report.kind {
+        Kind::Oom => kept.saturating_add(of("slab_reclaimable").unwrap_or(0)),
+        _ => kept,
+    };
     let low: u64 = memory
         .zones
         .iter()
         .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable"))
         .filter_map(|z| z.size_kib())
         .fold(0, u64::saturating_add);
+    let places = &case.report.holders.allocations;
+    // Slabs' own pages are named beside what lies in them.
+    let place = places.iter().find(|(name, ..)| !name.contains("slab"));
+    let which = place.map_or(String::new(), |(name, n, _)| {
+        format!(" ({name} allocated {})", bytes(*n))
+    });
     (low > 0 && kib > low / 2).then(|| {
         plain(
-            "the kernel's own slab caches fill more than half of the memory that it can use: find which grows",
+            &format!("the kernel's own slab caches fill more than half of the memory that it can use: find which grows{which}"),
             "slabtop -o -s c",
             "none; a leak needs a mended kernel or driver",
             "likely",

@@ -39,6 +39,8 @@ pub struct Failure {
     pub gfp: Vec<String>,
     /// Whether it could wait for memory; `null` without flags.
     pub may_wait: Option<bool>,
+    /// Whether no page was asked for: a page fault's handler called the OOM killer.
+    pub is_fault: bool,
     /// How it was allowed to act, in words.
     pub how: String,
     /// The kernel's release, as far as the text says.
@@ -106,6 +108,8 @@ pub struct ZoneAnswer {
     pub largest_usable_order: Option<u8>,
     /// Order of the largest free block.
     pub largest_order: Option<u8>,
+    /// Whether the line of its free blocks is there to its end; without it the two orders are not known.
+    pub blocks_whole: bool,
 }
 
 /// Something that holds memory.

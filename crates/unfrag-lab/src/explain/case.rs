@@ -74,11 +74,31 @@ impl Case<'_> {
         number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     }
 
-    /// Whether an allowed zone has a free block of the order that the request may use.
+    /// Whether an allowed zone that matters has a free block of the order that the request may use: one of a twentieth of
+    /// memory or more, as DMA keeps its blocks from ordinary requests at all times.
     pub fn has_open_block(&self) -> bool {
+        let sizes = self.zones.iter().filter_map(|z| z.size_kib);
+        let small = sizes.fold(0, u64::saturating_add) / 20;
+        let matters = |z: &Judged| z.size_kib.is_some_and(|s| s >= small);
         self.zones
             .iter()
-            .any(|z| z.is_allowed && z.has_block == Some(true))
+            .any(|z| z.is_allowed && matters(z) && z.has_block == Some(true))
+    }
+
+    /// An amount of the whole machine in bytes, by its count of pages, or by the line of its only node.
+    pub fn amount(&self, name: &str) -> Option<u64> {
+        let memory = self.report.memory.as_ref()?;
+        if let Some(pages) = memory.pages.get(name) {
+            return Some(
+                pages
+                    .saturating_mul(self.page_kib.unwrap_or(4))
+                    .saturating_mul(1024),
+            );
+        }
+        let first = memory.zones.first()?.node;
+        let is_only = memory.node_lines == 1 && memory.zones.iter().all(|z| z.node == first);
+        let kib = memory.node_kib.get(name).filter(|_| is_only)?;
+        Some(kib.saturating_mul(1024))
     }
 
     /// Whether the text shows a contiguous memory area.

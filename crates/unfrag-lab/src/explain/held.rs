@@ -35,7 +35,7 @@ pub fn held(case: &Case) -> Vec<Held> {
     };
     let mut all = vec![];
     if let Some(memory) = &r.memory {
-        let mut counters: Vec<Held> = counters(memory, page)
+        let mut counters: Vec<Held> = counters(case, memory)
             .into_iter()
             .map(|(name, n)| one("counter", name, n, None))
             .filter(|h| h.bytes > 0 && h.bytes < NONSENSE)
@@ -47,7 +47,12 @@ pub fn held(case: &Case) -> Vec<Held> {
         if case.setting.is_some()
             && let Some(rest) = total.and_then(|t| t.checked_sub(counted(memory, page)?))
         {
-            let rest = one("counter", UNCOUNTED, rest, None);
+            // Where no line tells of pools of huge pages, they may be what is left.
+            let name = match memory.hugetlb_kib {
+                Some(_) => "in no counter (pages that drivers took, or a leak)",
+                None => "in no counter (pages that drivers took, pools of huge pages, or a leak)",
+            };
+            let rest = one("counter", name, rest, None);
             counters.extend(Some(rest).filter(|h| h.per_mille >= Some(UNCOUNTED_PER_MILLE)));
         }
         largest(counters, MOST + 1, &mut all);
@@ -66,9 +71,6 @@ pub fn held(case: &Case) -> Vec<Held> {
     all
 }
 
-/// The name of what no counter has.
-const UNCOUNTED: &str = "in no counter (pages that drivers took, or a leak)";
-
 fn largest(mut held: Vec<Held>, most: usize, all: &mut Vec<Held>) {
     held.retain(|h| h.bytes > 0 && h.bytes < NONSENSE);
     held.sort_by_key(|h| (std::cmp::Reverse(h.bytes), h.name.clone()));
@@ -84,18 +86,10 @@ fn total_bytes(memory: &Memory) -> Option<u64> {
 }
 
 /// The counters that name a holder. Contiguous areas and huge pages are parts of memory that are set aside.
-fn counters(memory: &Memory, page: u64) -> Vec<(&'static str, u64)> {
+fn counters(case: &Case, memory: &Memory) -> Vec<(&'static str, u64)> {
     let of = |names: &[&str]| {
-        let each: Option<Vec<u64>> = names
-            .iter()
-            .map(|n| memory.pages.get(*n).copied())
-            .collect();
-        Some(
-            each?
-                .into_iter()
-                .fold(0, u64::saturating_add)
-                .saturating_mul(page),
-        )
+        let each: Option<Vec<u64>> = names.iter().map(|n| case.amount(n)).collect();
+        Some(each?.into_iter().fold(0, u64::saturating_add))
     };
     let node = |name: &str| memory.node_kib.get(name).map(|k| k.saturating_mul(1024));
     let zone = |name: &str| {
@@ -110,7 +104,7 @@ fn counters(memory: &Memory, page: u64) -> Vec<(&'static str, u64)> {
             of(&["active_anon", "inactive_anon"]),
         ),
         (
-            "file pages, which can be reclaimed",
+            "reclaimable file pages",
             of(&["active_file", "inactive_file"]),
         ),
         ("slab caches", slab),

@@ -1,11 +1,11 @@
 //! Zones that a report lacks, and settings that follow from all of them. `spec: K.2, K.4, 1.3, 1.6`
 //!
 //! Each zone's `lowmem_reserve` grows with every populated zone above it, so it tells of zones whose lines were cut off.
-//! The sums of free and of present memory tell of others.
+//! The sum of free memory tells of others; that of present memory only keeps settings from being computed.
 //!
 //! Invariant: a setting is computed only where nothing tells that a zone is missing.
 
-use super::zones::{kind_of, page_kib};
+use super::amounts::{kind_of, page_kib, sum};
 use unfrag::ZoneKind;
 use unfrag_linux::kernel_log::{Memory, Report, Zone};
 
@@ -90,27 +90,21 @@ fn lacks_usable(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
     told.any(|kind| *kind <= highest && !is_seen(*kind))
 }
 
-/// Memory of all zones against what the text says of the whole: whether some is missing, or all is there; `None` where
+/// Free memory of all zones against what the text says of the whole: whether some is missing, or all is there; `None` where
 /// nothing tells.
 fn is_counted(memory: &Memory) -> Option<bool> {
     let page = page_kib(memory)?;
-    let sum = |name: &str| {
-        let each = memory.zones.iter().filter_map(|z| z.kib(name));
-        each.fold(0, u64::saturating_add)
-    };
-    let of_ram = memory.ram_pages.filter(|n| *n > 0).and_then(|n| {
-        let present = sum("present");
-        (present > 0).then(|| present.saturating_add(present / 20) >= n.saturating_mul(page))
-    });
-    let of_free = memory.pages.get("free").filter(|n| **n > 0).map(|n| {
-        let free = sum("free");
-        free.saturating_add(free / 3) >= n.saturating_mul(page)
-    });
-    match (of_ram, of_free) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (None, None) => None,
-        _ => Some(true),
-    }
+    let counted = memory.pages.get("free").filter(|n| **n > 0)?;
+    let free = sum(memory, "free");
+    Some(free.saturating_add(free / 3) >= counted.saturating_mul(page))
+}
+
+/// Whether the zones are as large as the machine's page frames.
+fn is_all_ram(memory: &Memory) -> Option<bool> {
+    let frames = memory.ram_pages.filter(|n| *n > 0)?;
+    let present = sum(memory, "present");
+    let kib = frames.saturating_mul(page_kib(memory)?);
+    (present > 0).then(|| present.saturating_add(present / 20) >= kib)
 }
 
 /// Whether zones that a request for zones up to `highest` may use are not in the text.
@@ -143,9 +137,12 @@ pub fn min_free_kbytes(memory: &Memory) -> Option<u64> {
         .filter_map(|z| Some(z.reserve.as_ref()?.len()))
         .max()?;
     let is_whole = |z: &Zone| {
-        z.reserve.as_ref().is_some_and(|r| r.len() == columns) && !lacks_above(z, memory)
+        let has_amounts = z.size_kib().is_some() && z.kib("low").is_some();
+        let has_columns = z.reserve.as_ref().is_some_and(|r| r.len() == columns);
+        has_amounts && has_columns && !lacks_above(z, memory)
     };
-    if !zones().all(is_whole) || is_counted(memory) == Some(false) {
+    let is_short = [is_counted(memory), is_all_ram(memory)].contains(&Some(false));
+    if !zones().all(is_whole) || is_short {
         return None;
     }
     let shares = |z: &&Zone| !matches!(z.name.as_str(), "HighMem" | "Movable");

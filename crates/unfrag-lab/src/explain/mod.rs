@@ -3,7 +3,7 @@
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `events`: reports of one event put together; `kernel`: whose rules hold; `zones`, `protection`, `missing`: the zones,
 //!   judged by [`usable`](crate::usable), and those that the text lacks; `judges`, `verdict`: the first row that matches;
-//!   `case`: all of these together; `sentences`: the verdict in words; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
+//!   `case`: all of these together; `sentences`, `notes`: the verdict in words, and what else the text shows; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
 //!   `callers`: what would have helped; `group`: equal failures.
 //! - [`text`]: the answer for people.
 //!
@@ -11,6 +11,7 @@
 //! like a report is left out in silence.
 
 mod advice;
+mod amounts;
 pub mod answer;
 mod callers;
 mod case;
@@ -20,6 +21,7 @@ mod held;
 mod judges;
 mod kernel;
 mod missing;
+mod notes;
 mod one_line;
 mod protection;
 mod sentences;
@@ -67,7 +69,7 @@ fn explained(event: &Event) -> Failure {
     let r = &event.report;
     let kernel = Kernel::of(r);
     let request = kernel.request(r);
-    let page_kib = r.memory.as_ref().and_then(zones::page_kib);
+    let page_kib = r.memory.as_ref().and_then(amounts::page_kib);
     let order = order_of(r, page_kib);
     let gfp = request.as_ref().map(|(gfp, _)| *gfp);
     let judged = match (&r.memory, gfp, order.and_then(|o| u8::try_from(o).ok())) {
@@ -130,6 +132,7 @@ fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
         bytes: bytes_of(r, order, case.page_kib),
         gfp,
         may_wait: case.may_wait,
+        is_fault: case.finding == Finding::FaultHandler,
         how: sentences::how(case),
         kernel: r.kernel.clone(),
         rules: case.kernel.rules.clone(),
@@ -141,7 +144,7 @@ fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
         verdict: case.verdict.map(Verdict::name),
         summary: sentences::summary(case, &meaning, &advice),
         meaning,
-        sure: sentences::sure(case),
+        sure: sentences::sure(case, order),
         zones,
         held: held::held(case),
         calls: r.calls.clone(),
@@ -150,7 +153,7 @@ fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
         killed: r.killed.clone(),
         stall_ms: r.stall_ms,
         advice,
-        notes: sentences::notes(case),
+        notes: notes::notes(case),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a line that was cut off gives no number.
 
-use super::zones::kind_of;
+use super::amounts::kind_of;
 use unfrag::ZoneKind;
 use unfrag_linux::kernel_log::{Memory, Zone};
 

@@ -1,9 +1,9 @@
-//! A verdict in words: what it means, how sure it is, and what else the text shows.
+//! A verdict in words: what it means, what to do about it in one sentence, and how sure it is.
 
 use super::case::{Case, Finding};
 use super::verdict::{Verdict, closed_lists};
 use super::zones::Judged;
-use crate::report::number::bytes;
+use crate::report::number::{bytes, thousands};
 use unfrag::Gfp;
 use unfrag_linux::kernel_log::Kind;
 
@@ -18,7 +18,8 @@ pub fn size(case: &Case, order: Option<i32>) -> String {
     }
 }
 
-fn name(z: &Judged) -> String {
+/// Node and zone.
+pub fn name(z: &Judged) -> String {
     format!("node {} {}", z.answer.node, z.answer.zone)
 }
 
@@ -27,21 +28,32 @@ fn names(zones: &[Judged], test: impl Fn(&Judged) -> bool) -> String {
     named.join(", ")
 }
 
-/// What counts for the request in a zone, and what it would have had to exceed.
-fn need(z: &Judged) -> String {
+/// What counts for the request in a zone, and what it would have had to exceed. In KiB, as a page may decide.
+fn need(z: &Judged, own_kib: u64) -> String {
     let kept = z.answer.protection_kib.filter(|k| *k > 0);
     let kept = kept.map_or(String::new(), |k| {
-        format!(" and the {} that it keeps", kib(Some(k)))
+        format!(" and the {} that it keeps", exact(Some(k)))
     });
+    let own = match own_kib {
+        0 => String::new(),
+        n => format!(", less {} of the request itself,", exact(Some(n))),
+    };
     format!(
-        "{}: {} count for it, against a mark of {}{kept}",
+        "{}: {} count for it{own} against a mark of {}{kept}",
         name(z),
-        kib(z.answer.usable_kib),
-        kib(z.answer.mark_kib)
+        exact(z.answer.usable_kib),
+        exact(z.answer.mark_kib)
     )
 }
 
-fn kib(n: Option<u64>) -> String {
+fn exact(kib: Option<u64>) -> String {
+    kib.map_or("an unknown amount".into(), |k| {
+        format!("{} KiB", thousands(k))
+    })
+}
+
+/// An amount in the unit that reads best.
+pub fn kib(n: Option<u64>) -> String {
     n.map_or("an unknown amount".into(), |k| {
         bytes(k.saturating_mul(1024))
     })
@@ -92,7 +104,10 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
             let order = order.and_then(|o| u8::try_from(o).ok()).unwrap_or(0);
             match times_free(case) {
                 Some(times) if is_unexplained(case, order) => format!(
-                    "By the numbers printed the request for {size} would succeed in {named}, where {times} times what it needs is free: memory does not explain this failure, and no setting of vm would have helped."
+                    "By the numbers printed the request for {size} would succeed in {named}, where more than {times} times what it needs is free: memory does not explain this failure, and no setting of vm would have helped."
+                ),
+                _ if is_raced_by_counters_alone(case) => format!(
+                    "By the counters of free memory the request for {size} would succeed in {named}, and by the free lists it would fail: memory is at its marks."
                 ),
                 _ => format!(
                     "By the numbers printed the request for {size} would succeed in {named}: memory came back between the failure and the report."
@@ -110,7 +125,7 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
         Verdict::Reserved if case.finding == Finding::WholeReserve => format!(
             "Memory is free in {}, but this kernel takes off the whole high-atomic reserve, though less than all of it is free: {}.",
             names(&case.zones, |z| allowed(z) && z.passes_by_free_reserve == Some(true)),
-            needs(case)
+            needs(case, order)
         ),
         Verdict::Reserved => format!(
             "Memory is free, but blocks for {size} lie only in {}, which this request may not use.",
@@ -135,7 +150,7 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
         Verdict::Zone => {
             let named = names(&case.zones, |z| !allowed(z) && z.has_any_block == Some(true) && z.is_above_min == Some(true));
             match case.zones.iter().any(allowed) {
-                true => format!("Memory is free in {named}, which the request may not use; those that it may use are short. {}.", needs(case)),
+                true => format!("Memory is free in {named}, which the request may not use; those that it may use are short. {}.", needs(case, order)),
                 false => format!("Memory is free in {named}, which the request may not use, and its nodes have no zone that it may use."),
             }
         }
@@ -145,18 +160,22 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
                 Some(1..) => format!(" No block for {size} is free either."),
                 _ => String::new(),
             };
-            format!("Memory is short. {}.{blocks}", needs(case))
+            format!("Memory is short. {}.{blocks}", needs(case, order))
         }
     }
 }
 
 /// What each zone that the request may use has, and what it would have had to exceed.
-fn needs(case: &Case) -> String {
+fn needs(case: &Case, order: Option<i32>) -> String {
+    // The check takes the request's own pages off, all but one.
+    let order = order.and_then(|o| u32::try_from(o).ok()).unwrap_or(0);
+    let pages = 1u64.checked_shl(order).unwrap_or(1) - 1;
+    let own = pages.saturating_mul(case.page_kib.unwrap_or(4));
     let zones: Vec<String> = case
         .zones
         .iter()
         .filter(|z| z.is_allowed)
-        .map(need)
+        .map(|z| need(z, own))
         .collect();
     zones.join("; ")
 }
@@ -188,6 +207,15 @@ pub fn is_unexplained(case: &Case, order: u8) -> bool {
     };
     let has_many = order == 0 || passing().any(|z| z.open_blocks >= MANY);
     has_many && times_free(case).is_some_and(|t| t >= MUCH)
+}
+
+/// Whether the lists of every zone that passes add up to too little.
+fn is_raced_by_counters_alone(case: &Case) -> bool {
+    let mut passing = case
+        .zones
+        .iter()
+        .filter(|z| z.is_allowed && z.passes == Some(true));
+    passing.all(|z| z.passes_by_lists == Some(false))
 }
 
 fn harmless(case: &Case) -> String {
@@ -312,7 +340,9 @@ fn cma(case: &Case) -> String {
 }
 
 /// How sure the verdict is, and what could change it.
-pub fn sure(case: &Case) -> String {
+pub fn sure(case: &Case, order: Option<i32>) -> String {
+    let of_order = order.and_then(|o| u8::try_from(o).ok()).unwrap_or(0);
+    let sure_raced = is_unexplained(case, of_order);
     let Some(verdict) = case.verdict else {
         return String::new();
     };
@@ -348,7 +378,10 @@ pub fn sure(case: &Case) -> String {
         doubts.push(format!("kernels from 4.4 to 4.18 keep up to 1 % of a zone as high-atomic reserve and do not print it: {effect}"));
     }
     match verdict {
-        Verdict::Raced => {
+        Verdict::Raced if is_raced_by_counters_alone(case) => {
+            doubts.push("free lists add up to less than the counter of free memory, and by them it would fail: memory is at its marks".to_owned());
+        }
+        Verdict::Raced if !sure_raced => {
             doubts.push("the state that failed was gone when it was printed".to_owned())
         }
         Verdict::Incomplete => return "Not sure: what decides is missing.".into(),
@@ -359,169 +392,4 @@ pub fn sure(case: &Case) -> String {
     } else {
         format!("With this doubt: {}.", doubts.join("; "))
     }
-}
-
-/// What else the text shows.
-pub fn notes(case: &Case) -> Vec<String> {
-    let r = case.report;
-    let mut notes = vec![];
-    if r.suppressed > 0 {
-        notes.push(format!(
-            "the kernel kept back {} more reports beside this one",
-            r.suppressed
-        ));
-    }
-    if r.no_compaction {
-        notes.push("the kernel was built without compaction (COMPACTION is disabled)".into());
-    }
-    if case.zones.iter().any(|z| z.is_nonsense) {
-        notes.push("numbers of this report are beyond all memory, some near 2^64: nonsense by a bug of that kernel, and not shown".into());
-    }
-    if let Some(memory) = &r.memory {
-        let drifted = memory.zones.iter().filter(|z| {
-            let sum = z.blocks.as_ref().and_then(|b| b.total_kib);
-            z.kib("free")
-                .zip(sum)
-                .is_some_and(|(free, sum)| sum < free - free / 10)
-        });
-        let drifted: Vec<String> = drifted
-            .map(|z| format!("node {} {}", z.node, z.name))
-            .collect();
-        if !drifted.is_empty() {
-            notes.push(format!("the counter of free memory is more than a tenth above the sum of the free lists in {}; the lists are believed", drifted.join(", ")));
-        }
-        for z in &memory.zones {
-            let Some(blocks) = z.blocks.as_ref().filter(|b| b.is_elided) else {
-                continue;
-            };
-            let largest = blocks.orders.iter().rposition(|(n, _)| *n > 0);
-            let size = |order: usize| {
-                bytes(blocks.page_kib.unwrap_or(4).saturating_mul(1024) << order.min(40))
-            };
-            notes.push(match largest {
-                Some(order) => format!(
-                    "the row of free blocks of node {} {} is shortened; the largest block in it has {}",
-                    z.node,
-                    z.name,
-                    size(order)
-                ),
-                None => format!("the row of free blocks of node {} {} is shortened, and has no block", z.node, z.name),
-            });
-        }
-        let cut: Vec<String> = memory
-            .zones
-            .iter()
-            .filter(|z| z.blocks.as_ref().is_none_or(|b| !b.is_whole()))
-            .map(|z| format!("node {} {}", z.node, z.name))
-            .collect();
-        if !cut.is_empty() {
-            notes.push(format!(
-                "the free blocks of {} are missing or cut off",
-                cut.join(", ")
-            ));
-        }
-    }
-    notes.extend(marks(case));
-    if let Some(killed) = &r.killed {
-        notes.push(format!("{killed} was killed"));
-    }
-    notes
-}
-
-/// What of the marks and of the zones' lines needs a word.
-fn marks(case: &Case) -> Vec<String> {
-    let mut notes = vec![];
-    for z in case.zones.iter().filter(|z| z.is_allowed) {
-        let Some(boost) = z.answer.boost_kib.filter(|k| *k > 0) else {
-            continue;
-        };
-        let effect = match z.passes_unboosted {
-            Some(true) if z.passes != Some(true) => {
-                "; without it the zone would serve the request (vm.watermark_boost_factor=0 keeps marks from rising)"
-            }
-            _ => "",
-        };
-        notes.push(format!(
-            "the printed marks of {} hold a boost of {}{effect}",
-            name(z),
-            kib(Some(boost))
-        ));
-    }
-    let Some(memory) = &case.report.memory else {
-        return notes;
-    };
-    let mut unknown: Vec<&str> = memory
-        .zones
-        .iter()
-        .flat_map(|z| z.kib.keys())
-        .map(String::as_str)
-        .filter(|name| is_unknown(name))
-        .collect();
-    unknown.sort_unstable();
-    unknown.dedup();
-    if !unknown.is_empty() {
-        notes.push(format!(
-            "zone lines have fields that are not known here and may decide: {}",
-            unknown.join(", ")
-        ));
-    }
-    notes
-}
-
-/// Fields of zone lines of kernels from 2.6 to 7.
-const FIELDS: [&str; 45] = [
-    "free",
-    "boost",
-    "min",
-    "low",
-    "high",
-    "promo",
-    "reserved_highatomic",
-    "free_highatomic",
-    "active",
-    "inactive",
-    "active_anon",
-    "inactive_anon",
-    "active_file",
-    "inactive_file",
-    "unevictable",
-    "isolated(anon)",
-    "isolated(file)",
-    "writepending",
-    "zspages",
-    "spanned",
-    "present",
-    "managed",
-    "mlocked",
-    "dirty",
-    "writeback",
-    "mapped",
-    "shmem",
-    "shmem_thp",
-    "shmem_pmdmapped",
-    "anon_thp",
-    "slab_reclaimable",
-    "slab_unreclaimable",
-    "kernel_stack",
-    "shadow_call_stack",
-    "pagetables",
-    "sec_pagetables",
-    "unstable",
-    "bounce",
-    "free_pcp",
-    "local_pcp",
-    "free_cma",
-    "writeback_tmp",
-    "quicklist",
-    "pages_scanned",
-    "Balloon",
-];
-
-/// Whether a name of a zone's field is none of [`FIELDS`]; a piece of one, as of a line that was cut in two, is none either.
-fn is_unknown(name: &str) -> bool {
-    let is_name = name.len() > 2
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_()".contains(&b));
-    is_name && !FIELDS.iter().any(|f| f.ends_with(name))
 }

@@ -3,33 +3,14 @@
 //! Invariant: a value is computed only where all zones are in the text and lies in the range of its sysctl; a setting is
 //! named only for kernels that have it.
 
+use super::amounts::{size_kib, sum};
 use super::answer::Advice;
 use super::case::Case;
-use unfrag_linux::kernel_log::Memory;
-
-/// The sum of an amount over all zones, in KiB.
-pub fn sum(memory: &Memory, name: &str) -> u64 {
-    memory
-        .zones
-        .iter()
-        .filter_map(|z| z.kib(name))
-        .fold(0, u64::saturating_add)
-}
-
-/// Memory of all zones that the text has, in KiB.
-pub fn size_kib(memory: &Memory) -> u64 {
-    memory
-        .zones
-        .iter()
-        .filter_map(|z| z.size_kib())
-        .fold(0, u64::saturating_add)
-}
 
 /// Pages of files, which reclaim could free, in KiB.
-pub fn file_kib(case: &Case, memory: &Memory) -> u64 {
-    let of = |name: &str| memory.pages.get(name).copied().unwrap_or(0);
-    let pages = of("active_file").saturating_add(of("inactive_file"));
-    pages.saturating_mul(case.page_kib.unwrap_or(4))
+pub fn file_kib(case: &Case) -> u64 {
+    let of = |name: &str| case.amount(name).unwrap_or(0) / 1024;
+    of("active_file").saturating_add(of("inactive_file"))
 }
 
 /// `vm.min_free_kbytes` at twice what it is, as far as there is memory for it.
@@ -42,7 +23,7 @@ pub fn more_reserve(case: &Case, why: &str, sure: &'static str) -> Option<Advice
     }
     // More than a twentieth of memory starves programs, and marks above what can be freed stop every allocation.
     let within = size / 20;
-    let reclaimable = sum(memory, "free").saturating_add(file_kib(case, memory));
+    let reclaimable = sum(memory, "free").saturating_add(file_kib(case));
     let value = current.saturating_mul(2).min(within).min(reclaimable);
     (value > current + current / 10).then(|| Advice {
         action: format!("keep more memory free: {why}"),

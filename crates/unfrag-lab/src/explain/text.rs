@@ -66,6 +66,8 @@ fn whole(e: &Explanation) -> String {
 fn headline(f: &Failure) -> String {
     let who = f.task.as_deref().unwrap_or("a task without a name");
     let what = match (f.bytes, f.order) {
+        // Pages of a virtual request need not be in a row.
+        (Some(b), Some(0)) if f.kind == "vmalloc" => bytes(b),
         (_, Some(-1)) => "no memory".to_owned(),
         (Some(b), Some(o)) => format!("{} (order {o})", bytes(b)),
         (Some(b), None) => bytes(b),
@@ -73,6 +75,7 @@ fn headline(f: &Failure) -> String {
         (None, None) => "memory".to_owned(),
     };
     let text = match f.kind {
+        "oom" if f.is_fault => format!("the OOM killer ran: a page fault of {who} failed"),
         "oom" => format!("the OOM killer ran: {who} asked for {what}"),
         "stall" => format!("{who} waited for {what}"),
         "slab" => format!(
@@ -170,6 +173,7 @@ fn zones(out: &mut String, f: &Failure) {
 fn row(z: &ZoneAnswer, page_bytes: Option<u64>, has_boost: bool) -> Vec<String> {
     let number = |n: Option<u64>| n.map_or("?".to_owned(), thousands);
     let block = |o: Option<u8>| match (o, page_bytes) {
+        (None, _) if !z.blocks_whole => "?".to_owned(),
         (Some(o), Some(page)) if o < 40 => bytes(page << o),
         (Some(o), _) => format!("order {o}"),
         (None, _) => "-".to_owned(),

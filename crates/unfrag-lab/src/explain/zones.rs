@@ -2,6 +2,7 @@
 //!
 //! Invariant: what the text does not say is `None`, and never decides; the watermark check is the core's.
 
+use super::amounts::{kind_of, page_kib};
 use super::answer::ZoneAnswer;
 use super::kernel::Kernel;
 use super::missing;
@@ -34,6 +35,8 @@ pub struct Judged {
     pub passes_by_free_reserve: Option<bool>,
     /// Whether the whole check holds and an open list has a block.
     pub passes: Option<bool>,
+    /// Whether it would pass if only what its lists add up to were free; `None` where that is not less.
+    pub passes_by_lists: Option<bool>,
     /// Whether the check holds without `lowmem_reserve`.
     pub passes_unprotected: Option<bool>,
     /// Whether an open list has a block of the order.
@@ -61,37 +64,6 @@ impl Judged {
 const NONSENSE_KIB: u64 = 1 << 40;
 /// More pages than any machine has.
 const NONSENSE_PAGES: u64 = NONSENSE_KIB / 4;
-
-/// KiB of a page in a memory report; `None` if it does not tell.
-pub fn page_kib(memory: &Memory) -> Option<u64> {
-    memory
-        .page_kib()
-        .filter(|k| k.is_power_of_two() && *k <= 1024)
-        .or_else(|| {
-            let pages = *memory.pages.get("free").filter(|n| **n > 0)?;
-            let kib: u64 = memory
-                .zones
-                .iter()
-                .filter_map(|z| z.kib("free"))
-                .fold(0, u64::saturating_add);
-            [4, 8, 16, 64].into_iter().find(|page| {
-                let expected = pages.saturating_mul(*page);
-                kib > 0 && expected.abs_diff(kib) < kib / 4
-            })
-        })
-}
-
-/// The zone of a name.
-pub fn kind_of(name: &str) -> ZoneKind {
-    match name {
-        "DMA" => ZoneKind::Dma,
-        "DMA32" => ZoneKind::Dma32,
-        "HighMem" => ZoneKind::HighMem,
-        // Device memory is for no ordinary request.
-        "Movable" | "Device" => ZoneKind::Movable,
-        _ => ZoneKind::Normal,
-    }
-}
 
 /// The zones of a report, judged for a request.
 pub struct Judgement {
@@ -156,6 +128,7 @@ pub fn shown(z: &Zone, page: u64) -> ZoneAnswer {
             .map(|n| n.saturating_mul(page)),
         largest_usable_order: None,
         largest_order: largest,
+        blocks_whole: lists.is_some(),
     }
 }
 
@@ -207,10 +180,18 @@ impl Asked<'_> {
             match (is_whole, has_room) {
                 (_, false) => Some(false),
                 (true, true) => Some(usable::serves(v, request, self.check)),
-                // Of single pages there is one wherever there is memory.
-                (false, true) if order == 0 => Some(true),
                 (false, true) => {
-                    (lists.len() > order && usable::serves(v, request, self.check)).then_some(true)
+                    // The counter may have drifted from the lists: those that the text has must bear it out.
+                    let listed = pages_of(lists.iter().copied());
+                    let by_lists = ZoneView {
+                        free_pages: listed.min(v.free_pages),
+                        ..v.clone()
+                    };
+                    let is_borne_out = listed.saturating_mul(10) >= v.free_pages.saturating_mul(9)
+                        || usable::has_room(&by_lists, request, self.check, false);
+                    let has = order == 0 && !lists.is_empty()
+                        || lists.len() > order && usable::serves(v, request, self.check);
+                    (is_borne_out && has).then_some(true)
                 }
             }
         };
@@ -230,6 +211,13 @@ impl Asked<'_> {
                 ..v
             })
         });
+        let listed = z.blocks.as_ref().and_then(|b| b.total_kib);
+        let by_lists = listed.filter(|sum| Some(*sum) < z.kib("free")).map(|sum| {
+            with(&|v| ZoneView {
+                free_pages: v.free_pages.min(sum / page),
+                ..v
+            })
+        });
         let is_nonsense =
             z.kib.values().any(|k| *k > NONSENSE_KIB) || keep.is_some_and(|k| k > NONSENSE_PAGES);
         let (free_kib, min_kib) = (z.kib("free"), z.kib("min"));
@@ -241,6 +229,7 @@ impl Asked<'_> {
             has_room_with_cma: sure(room(&view, true)),
             has_room_unprotected: room(&unprotected, false),
             passes: sure(passes(&view)),
+            passes_by_lists: by_lists.and_then(|v| sure(passes(&v))),
             passes_unprotected: passes(&unprotected),
             passes_unboosted: unboosted.and_then(|v| sure(passes(&v))),
             passes_by_free_reserve: by_free_reserve.and_then(|v| sure(passes(&v))),
@@ -279,6 +268,7 @@ impl Asked<'_> {
                     .map(|k| k.saturating_mul(page)),
                 largest_usable_order: largest(&is_open),
                 largest_order: largest(&|_| true),
+                blocks_whole: is_whole,
             },
         }
     }
@@ -362,12 +352,7 @@ impl Asked<'_> {
                 });
             blocks.collect::<Vec<u64>>()
         };
-        let pages = |blocks: &[u64]| {
-            let each = blocks.iter().enumerate();
-            each.fold(0, |sum: u64, (o, n)| {
-                sum.saturating_add(n.saturating_mul(1 << o.min(40)))
-            })
-        };
+        let pages = |blocks: &[u64]| pages_of(blocks.iter().map(|n| (*n, ())));
         let (cma, highatomic) = (on(Letters::CMA), on(Letters::HIGHATOMIC));
         let is_reserve_open = open_lists(self.request.rights).has(Letters::RESERVE);
         // What is on such lists alone does not count where the kernel prints no sum of it.
@@ -397,6 +382,14 @@ impl Asked<'_> {
             protection,
         })
     }
+}
+
+/// Pages in blocks by order.
+fn pages_of<T>(blocks: impl IntoIterator<Item = (u64, T)>) -> u64 {
+    let each = blocks.into_iter().enumerate();
+    each.fold(0, |sum: u64, (o, (n, _))| {
+        sum.saturating_add(n.saturating_mul(1 << o.min(40)))
+    })
 }
 
 /// The free blocks of a zone as far as the text has them, and whether that is all. The last column of a cut line may have

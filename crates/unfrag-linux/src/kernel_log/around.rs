@@ -128,6 +128,10 @@ impl Open {
             "memory: usage",
         ];
         r.is_cgroup |= CGROUP.iter().any(|c| text.contains(c));
+        r.mems_allowed = r
+            .mems_allowed
+            .take()
+            .or_else(|| fields::nodes(text, "mems_allowed="));
         for name in ["oom_memcg=", "limit of "] {
             if let Some(at) = text.find(name) {
                 let group = text[at + name.len()..].split([',', ' ']).next();

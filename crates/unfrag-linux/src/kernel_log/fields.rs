@@ -181,6 +181,7 @@ fn each_kib(amounts: &str, mut found: impl FnMut(&str, u64)) {
 /// Adds the amounts of a `Node 0 active_anon:5kB ...` line.
 pub fn node(text: &str, memory: &mut Memory) {
     memory.has_node_lines = true;
+    memory.node_lines = memory.node_lines.saturating_add(1);
     each_kib(text, |key, n| {
         if memory.node_kib.len() < MOST_AMOUNTS || memory.node_kib.contains_key(key) {
             let sum = memory.node_kib.entry(key.to_owned()).or_default();

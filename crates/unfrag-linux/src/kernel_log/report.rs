@@ -239,6 +239,8 @@ pub struct Memory {
     pub cma_pages: Option<u64>,
     /// Amounts of the lines of whole nodes in KiB, added up.
     pub node_kib: BTreeMap<String, u64>,
+    /// Lines of whole nodes.
+    pub node_lines: u32,
     /// Memory of huge page pools in KiB; `None` where no line tells.
     pub hugetlb_kib: Option<u64>,
     /// Free swap in KiB.
