@@ -1,13 +1,17 @@
 //! What would have helped, the most effective first, with its cost.
 //!
-//! Invariant: a value is computed from the report and lies in the range of its sysctl; a setting is named only for
-//! kernels that have it.
+//! Invariant: nothing destroys data; nothing is advised that the text excludes; where no setting helps, none is named.
 
+use super::amounts::size_kib;
 use super::answer::Advice;
 use super::callers;
-use super::case::Case;
-use super::verdict::Verdict;
-use unfrag_linux::kernel_log::{Kind, Memory};
+use super::case::{Case, Finding};
+use super::sentences::is_unexplained;
+use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost};
+use super::verdict::{Verdict, closed_lists};
+use crate::report::number::bytes;
+use unfrag::Gfp;
+use unfrag_linux::kernel_log::Kind;
 
 /// Advice for a case.
 pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
@@ -16,55 +20,197 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
     let Some(verdict) = case.verdict else {
         return not_failed(case);
     };
-    if order > 0 && !matches!(verdict, Verdict::Manual | Verdict::Cgroup) {
-        all.extend(callers::advice(&case.report.calls));
+    let is_of_order = matches!(
+        verdict,
+        Verdict::Marks | Verdict::Reserved | Verdict::Fragmented | Verdict::TooLarge
+    );
+    let is_whole_reserve = case.finding == Finding::WholeReserve;
+    if order > 0 && is_of_order && !is_whole_reserve {
+        all.extend(callers::advice(case));
+    }
+    if !matches!(
+        verdict,
+        Verdict::Raced | Verdict::Harmless | Verdict::Incomplete
+    ) {
+        all.extend(no_boost(case));
     }
     match verdict {
         Verdict::Manual => all.push(plain("nothing needs to change: keep people from sysrq-f", "sysctl -w kernel.sysrq=176", "other functions of sysrq stay", "certain")),
-        Verdict::Cgroup => all.push(plain(
-            "raise the limit of the control group, or let what runs in it use less",
-            "echo BYTES > /sys/fs/cgroup/GROUP/memory.max",
-            "the memory is missing elsewhere",
+        Verdict::Cgroup => cgroup(case, &mut all),
+        Verdict::TooLarge if case.finding == Finding::ExceedsPages => all.push(text(
+            "mend the length that the caller computes or takes from outside: no machine has so much, and no setting helps",
+            "a change of the program or driver",
             "certain",
         )),
         Verdict::TooLarge => all.push(text("ask for smaller blocks, or for virtual memory (vmalloc, kvmalloc): no setting makes this request succeed", "a change of the driver or program", "certain")),
-        Verdict::Incomplete => all.push(text("find the whole report: `journalctl -k`, a serial console, or a larger ring buffer (log_buf_len=)", "none", "certain")),
+        Verdict::AddressSpace => all.push(text(
+            "fewer or smaller mappings in this range of addresses, or a larger range where the kernel has a parameter for it (vmalloc= on some machines): pages are not what lacks, so no setting of vm helps",
+            "a change of what is loaded, or of the boot line",
+            "likely",
+        )),
+        Verdict::Caller => all.push(text(
+            "mend the caller, which the call trace names: it asked for 0 bytes, so a length was computed wrong",
+            "a change of the driver or program",
+            "certain",
+        )),
+        Verdict::NotAPage => all.push(text(
+            "look at the lines before this one, and at the limits of control groups: a page fault's handler said that memory was out, and no page was refused",
+            "none",
+            "likely",
+        )),
+        Verdict::Harmless => all.push(text(
+            "nothing needs to change: the code that asked goes on without this memory, and the line is a warning",
+            "none",
+            "likely",
+        )),
+        Verdict::Incomplete => incomplete(case, &mut all),
+        Verdict::Raced if is_unexplained(case, order) => {}
+        Verdict::Raced if case.report.kind == Kind::Oom => after_kill(case, &mut all),
         Verdict::Raced => {
             all.extend(more_reserve(case, "more free memory bridges such moments", "possible"));
             all.push(text("if it happened once, nothing", "none", "likely"));
         }
         Verdict::Marks => {
             all.extend(more_reserve(case, "kswapd then frees more blocks of every order ahead of demand", "likely"));
-            all.extend(compaction(case));
+            all.push(text("a kernel since 4.4, which asks only whether a block of the order is free", "another kernel", "likely"));
         }
+        Verdict::Reserved if is_whole_reserve => all.push(text(
+            "a kernel since 6.12 or so takes off only what is free of the high-atomic reserve; this one takes off all of it, used or not",
+            "another kernel",
+            "likely",
+        )),
         Verdict::Reserved => {
             all.extend(compaction(case));
-            all.push(text("a smaller area (cma=) leaves more blocks to requests that are not movable", "the devices that need the area get less", "likely"));
+            if closed_lists(&case.zones).iter().any(|l| l.contains("CMA")) && case.has_cma() {
+                all.push(text("a smaller area (cma=) leaves more blocks to requests that are not movable", "the devices that need the area get less", "likely"));
+            }
         }
         Verdict::Fragmented => fragmented(case, order, &mut all),
         Verdict::Cma => {
             all.push(text("a smaller area (cma= boot parameter) leaves more memory to requests that are not movable", "the devices that need the area get less", "likely"));
             all.extend(more_reserve(case, "kswapd then keeps more ordinary memory free", "possible"));
         }
-        Verdict::Protected => all.push(Advice {
-            action: "let requests for higher zones use more of the lower ones: a larger number in vm.lowmem_reserve_ratio keeps less".into(),
-            command: Some("sysctl -w vm.lowmem_reserve_ratio=\"1024 1024 128\"".into()),
-            setting: Some("vm.lowmem_reserve_ratio"),
-            value: None,
-            cost: "requests that can use only the low zones fail sooner".into(),
-            sure: "likely",
-        }),
-        Verdict::Zone => {
-            all.push(text(
-                "let the request use other zones: a driver with a wider DMA mask, or a 64-bit kernel, which has no HighMem",
-                "another driver or kernel",
-                "likely",
-            ));
-            all.extend(slab_leak(case));
-        }
+        Verdict::Protected => all.push(less_protection()),
+        Verdict::Zone => zone(case, &mut all),
         Verdict::Short => short(case, &mut all),
     }
     all
+}
+
+fn cgroup(case: &Case, all: &mut Vec<Advice>) {
+    all.push(match case.finding {
+        Finding::CacheOfCgroup => text(
+            "raise the limit of the control group's kernel memory (memory.kmem.limit_in_bytes), or let what runs in it use less: the host's memory is not what lacks",
+            "the memory is missing elsewhere",
+            "certain",
+        ),
+        _ => plain(
+            "raise the limit of the control group, or let what runs in it use less",
+            "echo BYTES > /sys/fs/cgroup/GROUP/memory.max",
+            "the memory is missing elsewhere",
+            "certain",
+        ),
+    });
+}
+
+/// The OOM killer ran, and what it freed may be what is free: what helps is what helps against a shortage.
+fn after_kill(case: &Case, all: &mut Vec<Advice>) {
+    let Some(memory) = &case.report.memory else {
+        return;
+    };
+    if file_kib(case) > size_kib(memory) / 5 {
+        all.push(text(
+            "another kernel: reclaim left pages of files that could have been freed, and no setting makes it take them",
+            "another kernel",
+            "possible",
+        ));
+    } else {
+        let slab = slab_leak(case);
+        if slab.is_none() {
+            all.push(fewer(case));
+        }
+        all.extend(slab);
+    }
+    all.push(text("if it happened once, nothing", "none", "likely"));
+}
+
+fn incomplete(case: &Case, all: &mut Vec<Advice>) {
+    if case.zones.iter().any(|z| z.is_nonsense) {
+        all.push(text(
+            "another kernel: this one computes marks or protection wrong (a kernel of late 2019 did so with a memory balloon, until 5.5)",
+            "another kernel",
+            "likely",
+        ));
+    } else if case.finding == Finding::VirtualNotSaid {
+        all.push(text(
+            "compare the size with the machine's memory: if it is larger, the caller computed it wrong, else mappings fill the kernel's range of addresses; no setting of vm helps",
+            "none",
+            "likely",
+        ));
+    } else {
+        all.push(text("find the whole report: `journalctl -k`, a serial console, or a larger ring buffer (log_buf_len=)", "none", "certain"));
+    }
+}
+
+/// Memory is free in a zone that the request may not use: why it may not decides what helps.
+fn zone(case: &Case, all: &mut Vec<Advice>) {
+    let free = |z: &&super::zones::Judged| {
+        !z.is_allowed && z.has_any_block == Some(true) && z.is_above_min == Some(true)
+    };
+    let is_zone = |name: &str| {
+        case.zones
+            .iter()
+            .filter(free)
+            .any(|z| z.answer.zone == name)
+    };
+    let is_limited = case.report.nodemask.is_some() || case.report.mems_allowed.is_some();
+    let may = |z: &super::zones::Judged| case.gfp.is_some_and(|g| z.may_be_used_by(g));
+    if is_limited && case.zones.iter().filter(free).any(may) {
+        all.push(text(
+            "add nodes with free memory to the cpuset (cpuset.mems), or take the memory policy off",
+            "memory of other nodes is farther away",
+            "likely",
+        ));
+        return;
+    }
+    if is_limited && is_zone("Movable") && !case.zones.iter().any(|z| z.is_allowed) {
+        all.push(text(
+            "add a node with zone Normal to cpuset.mems: the nodes that are allowed have memory for movable pages only, and the kernel's own data may not lie there",
+            "memory of other nodes is farther away",
+            "certain",
+        ));
+        return;
+    }
+    if case
+        .gfp
+        .is_some_and(|g| g.intersects(Gfp::DMA | Gfp::DMA32))
+    {
+        all.push(text(
+            "let the request use other zones: a driver that can address more memory asks for a wider DMA mask",
+            "another driver or device",
+            "likely",
+        ));
+    } else if is_zone("HighMem") {
+        all.push(text(
+            "a 64-bit kernel, which has no HighMem; or less for the kernel's own data, such as fewer and smaller buffers of the driver that asks",
+            "another kernel, or less throughput",
+            "likely",
+        ));
+    } else if is_zone("Movable") {
+        all.push(text(
+            "less memory in zone Movable (movablecore=, or memory that was plugged in as movable): the kernel's own data may not lie there",
+            "huge pages and unplugging have less to take from",
+            "likely",
+        ));
+    }
+    all.extend(slab_leak(case));
+    if all.is_empty() {
+        all.push(text(
+            "less use of the zones that the request may use: what is free elsewhere is closed to it",
+            "none but that",
+            "possible",
+        ));
+    }
 }
 
 fn not_failed(case: &Case) -> Vec<Advice> {
@@ -84,18 +230,40 @@ fn not_failed(case: &Case) -> Vec<Advice> {
             ));
             all
         }
-        (Kind::Cma, Some((_, Some(-16)))) => vec![text(
-            "end what pins pages in the area (RDMA, VFIO, O_DIRECT), or ask again: the next range may be free",
-            "none, or those programs",
-            "likely",
-        )],
-        (Kind::Cma, _) => vec![plain(
+        (Kind::Cma, Some((_, Some(-16)))) => vec![busy_area()],
+        (Kind::Cma, Some((asked, _))) => match case.report.cma_pages {
+            Some((free, _)) if free >= asked.saturating_mul(2) => vec![busy_area()],
+            _ => vec![larger_area(case)],
+        },
+        (Kind::Cma, None) => vec![larger_area(case)],
+        _ => vec![],
+    }
+}
+
+fn busy_area() -> Advice {
+    text(
+        "end what pins pages in the area (RDMA, VFIO, O_DIRECT), or ask again: the next range may be free",
+        "none, or those programs",
+        "likely",
+    )
+}
+
+/// The default area has a boot parameter; others are the device tree's, or their driver's.
+fn larger_area(case: &Case) -> Advice {
+    match case.report.cma_name.as_deref() {
+        None | Some("reserved") => plain(
             "a larger area",
             "cma=N (boot parameter)",
             "the area holds only movable memory besides",
             "likely",
-        )],
-        _ => vec![],
+        ),
+        Some(name) => text(
+            &format!(
+                "a larger area {name}, where it is set: in the device tree, on the boot line or by its driver"
+            ),
+            "the area holds only movable memory besides",
+            "likely",
+        ),
     }
 }
 
@@ -110,6 +278,7 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
             all.push(proactive(case));
         }
         all.extend(gap(case));
+        all.extend(compaction(case).into_iter().take(1));
     } else {
         all.extend(compaction(case));
         all.extend(more_reserve(
@@ -160,76 +329,15 @@ fn proactive(case: &Case) -> Advice {
     }
 }
 
-/// `vm.min_free_kbytes` at twice what it is, as far as there is memory for it.
-fn more_reserve(case: &Case, why: &str, sure: &'static str) -> Option<Advice> {
-    let memory = case.report.memory.as_ref()?;
-    let current = sum(memory, "min");
-    let size: u64 = memory
-        .zones
-        .iter()
-        .filter_map(|z| z.size_kib())
-        .fold(0, u64::saturating_add);
-    if current == 0 || size == 0 || current > size {
-        return None;
-    }
-    // More than a twentieth of memory starves programs, and marks above what can be freed stop every allocation.
-    let within = size / 20;
-    let reclaimable = sum(memory, "free").saturating_add(file_kib(case, memory));
-    let value = current.saturating_mul(2).min(within).min(reclaimable);
-    (value > current + current / 10).then(|| Advice {
-        action: format!("keep more memory free: {why}"),
-        command: Some(format!("sysctl -w vm.min_free_kbytes={value}")),
-        setting: Some("vm.min_free_kbytes"),
-        value: Some(value),
-        cost: format!(
-            "{} KiB less for programs and page cache (it was about {current})",
-            value - current
-        ),
-        sure,
-    })
-}
-
-/// `vm.watermark_scale_factor`, so that kswapd begins earlier.
-fn gap(case: &Case) -> Option<Advice> {
-    if !case.kernel.era.is_at_least(4, 6) {
-        return None;
-    }
-    let memory = case.report.memory.as_ref()?;
-    let size: u64 = memory
-        .zones
-        .iter()
-        .filter_map(|z| z.size_kib())
-        .fold(0, u64::saturating_add);
-    let gap = sum(memory, "low").checked_sub(sum(memory, "min"))?;
-    let now = gap.saturating_mul(10_000).checked_div(size)?.max(10);
-    let value = (now * 4).clamp(40, 1000);
-    Some(Advice {
-        action: "let kswapd begin earlier: it then frees memory before urgent requests need it"
-            .into(),
-        command: Some(format!("sysctl -w vm.watermark_scale_factor={value}")),
-        setting: Some("vm.watermark_scale_factor"),
-        value: Some(value),
-        cost: format!(
-            "about {} KiB less for programs and page cache",
-            (size / 10_000).saturating_mul(value - now.min(value))
-        ),
-        sure: "likely",
-    })
-}
-
 fn short(case: &Case, all: &mut Vec<Advice>) {
     let Some(memory) = &case.report.memory else {
         return;
     };
-    let size: u64 = memory
-        .zones
-        .iter()
-        .filter_map(|z| z.size_kib())
-        .fold(0, u64::saturating_add);
+    let size = size_kib(memory);
     all.extend(slab_leak(case));
     // It could not wait for what could have been freed.
     if case.may_wait == Some(false) {
-        let sure = if file_kib(case, memory) > size / 20 {
+        let sure = if file_kib(case) > size / 20 {
             "likely"
         } else {
             "possible"
@@ -257,49 +365,56 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
             "likely",
         ));
     }
-    all.push(text(
-        "fewer or smaller programs, or more memory: no setting makes up for what is not there",
-        "none but that",
-        "certain",
-    ));
+    all.push(fewer(case));
 }
 
-/// Memory of the kernel that fills a machine or its low zones.
+/// Less use, by whom it is used most.
+fn fewer(case: &Case) -> Advice {
+    let largest = case.report.holders.tasks.iter().flatten();
+    let largest = largest.max_by_key(|(_, (_, pages))| *pages);
+    let page = case.page_kib.unwrap_or(4).saturating_mul(1024);
+    let who = largest.map_or(String::new(), |(name, (n, pages))| {
+        format!(" ({n} {name} hold {})", bytes(pages.saturating_mul(page)))
+    });
+    text(
+        &format!(
+            "fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"
+        ),
+        "none but that",
+        "certain",
+    )
+}
+
+/// Memory of the kernel that fills a machine or its low zones. Before the OOM killer runs reclaim has taken what it could
+/// of reclaimable caches, so that they count as well.
 fn slab_leak(case: &Case) -> Option<Advice> {
     let memory = case.report.memory.as_ref()?;
-    let pages = memory
-        .pages
-        .get("slab_unreclaimable")
-        .or_else(|| memory.pages.get("slab"))?;
-    let kib = pages.saturating_mul(case.page_kib.unwrap_or(4));
+    let of = |name: &str| case.amount(name).map(|n| n / 1024);
+    let kept = of("slab_unreclaimable").or_else(|| of("slab"))?;
+    let kib = match case.report.kind {
+        Kind::Oom => kept.saturating_add(of("slab_reclaimable").unwrap_or(0)),
+        _ => kept,
+    };
     let low: u64 = memory
         .zones
         .iter()
         .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable"))
         .filter_map(|z| z.size_kib())
         .fold(0, u64::saturating_add);
+    let places = &case.report.holders.allocations;
+    // Slabs' own pages are named beside what lies in them.
+    let place = places.iter().find(|(name, ..)| !name.contains("slab"));
+    let which = place.map_or(String::new(), |(name, n, _)| {
+        format!(" ({name} allocated {})", bytes(*n))
+    });
     (low > 0 && kib > low / 2).then(|| {
         plain(
-            "the kernel's own slab caches fill more than half of the memory that it can use: find which grows",
+            &format!("the kernel's own slab caches fill more than half of the memory that it can use: find which grows{which}"),
             "slabtop -o -s c",
             "none; a leak needs a mended kernel or driver",
             "likely",
         )
     })
-}
-
-fn sum(memory: &Memory, name: &str) -> u64 {
-    memory
-        .zones
-        .iter()
-        .filter_map(|z| z.kib(name))
-        .fold(0, u64::saturating_add)
-}
-
-fn file_kib(case: &Case, memory: &Memory) -> u64 {
-    let of = |name: &str| memory.pages.get(name).copied().unwrap_or(0);
-    let pages = of("active_file").saturating_add(of("inactive_file"));
-    pages.saturating_mul(case.page_kib.unwrap_or(4))
 }
 
 fn text(action: &str, cost: &str, sure: &'static str) -> Advice {

@@ -23,7 +23,7 @@ pub struct Skipped {
 }
 
 /// A failure, with all that are equal to it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Failure {
     /// `allocation-failure`, `oom`, `slab`, `vmalloc`, `cma`, `stall` or `show-memory`.
     pub kind: &'static str,
@@ -39,6 +39,10 @@ pub struct Failure {
     pub gfp: Vec<String>,
     /// Whether it could wait for memory; `null` without flags.
     pub may_wait: Option<bool>,
+    /// Whether no page was asked for: a page fault's handler called the OOM killer.
+    pub is_fault: bool,
+    /// How it was allowed to act, in words.
+    pub how: String,
     /// The kernel's release, as far as the text says.
     pub kernel: Option<String>,
     /// Whose rules were used, and why these.
@@ -55,12 +59,16 @@ pub struct Failure {
     pub last: Option<String>,
     /// The verdict, a word; `null` where there was no failure to judge.
     pub verdict: Option<&'static str>,
+    /// The verdict and what to do, in one sentence.
+    pub summary: String,
     /// The verdict as a sentence.
     pub meaning: String,
     /// How sure it is, and what could change it.
     pub sure: String,
     /// The zones of the first, in order.
     pub zones: Vec<ZoneAnswer>,
+    /// What holds memory, the largest first; empty where the text does not tell.
+    pub held: Vec<Held>,
     /// Functions of the call trace, the innermost first.
     pub calls: Vec<String>,
     /// The control group whose limit was reached.
@@ -92,12 +100,31 @@ pub struct ZoneAnswer {
     pub usable_kib: Option<u64>,
     /// The min mark, as that kernel lowers it for the request.
     pub mark_kib: Option<u64>,
+    /// What of the printed marks is a boost.
+    pub boost_kib: Option<u64>,
     /// What the zone keeps from requests that could use a higher one.
     pub protection_kib: Option<u64>,
     /// Order of the largest free block that the request may use; `null` if there is none.
     pub largest_usable_order: Option<u8>,
     /// Order of the largest free block.
     pub largest_order: Option<u8>,
+    /// Whether the line of its free blocks is there to its end; without it the two orders are not known.
+    pub blocks_whole: bool,
+}
+
+/// Something that holds memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// `counter`, `task`, `cache` (a slab cache) or `code` (a place in the kernel's code).
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// How much.
+    pub bytes: u64,
+    /// How many tasks have the name, or how many allocations it is; `null` for counters and caches.
+    pub count: Option<u64>,
+    /// Thousandths of the memory of all zones; `null` where that is not in the text.
+    pub per_mille: Option<u64>,
 }
 
 /// Something that would have helped.

@@ -1,178 +1,223 @@
 //! Kernel code that asks for large blocks, by the functions of a call trace, and what its users can set.
 //!
-//! Invariant: an entry names a setting that its driver or file system documents; the innermost function that one names
-//! decides.
+//! Invariant: an entry holds for the functions that it names and the releases that it gives, and for no others; none
+//! destroys data. The innermost function that one names decides.
 
 use super::answer::Advice;
+use super::case::Case;
+use super::judges::function;
 
 /// A caller.
 struct Caller {
-    /// Beginnings of functions, or modules in brackets.
-    signs: &'static [&'static str],
+    /// Functions.
+    functions: &'static [&'static str],
+    /// Modules in brackets, of whose functions any counts.
+    modules: &'static [&'static str],
+    /// The first release for which it does not hold; then the release must be in the text.
+    until: Option<(u32, u32)>,
     /// What to do.
     action: &'static str,
     command: Option<&'static str>,
     cost: &'static str,
 }
 
+const NONE: Caller = Caller {
+    functions: &[],
+    modules: &[],
+    until: None,
+    action: "",
+    command: None,
+    cost: "",
+};
+
 const CALLERS: &[Caller] = &[
     Caller {
-        signs: &["[vboxdrv]", "[vboxpci]", "[vboxnetflt]"],
+        modules: &["[vboxdrv]", "[vboxpci]", "[vboxnetflt]"],
         action: "VirtualBox's driver asked: start its machines soon after boot, or give them less memory each",
-        command: None,
         cost: "the machines come first, or are smaller",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "[nvidia]",
-            "[nvidia_uvm]",
-            "[amdgpu]",
-            "[i915]",
-            "ttm_pool_alloc",
-            "ttm_",
-        ],
-        action: "a graphics driver asked: newer ones fall back to smaller blocks; update it",
-        command: None,
+        modules: &["[nvidia]", "[nvidia_uvm]", "[amdgpu]", "[i915]"],
+        action: "a graphics driver asked: a newer one may ask for smaller blocks",
         cost: "an update",
+        ..NONE
     },
     Caller {
-        signs: &["[zfs]", "[spl]", "spl_kmem"],
-        action: "ZFS asked for a large linear buffer: a smaller recordsize keeps its buffers smaller",
-        command: Some("zfs set recordsize=128K POOL/DATASET"),
-        cost: "more blocks for large files; only files written from then on",
+        modules: &["[zfs]", "[spl]"],
+        action: "ZFS asked for a large linear buffer: a newer one may ask for smaller blocks",
+        cost: "an update",
+        ..NONE
     },
     Caller {
-        signs: &["xfs_dir", "xfs_da_", "xfs_buf_alloc", "kmem_alloc"],
-        action: "XFS asked for a buffer: a file system made with a smaller directory block size asks for smaller ones",
-        command: Some("mkfs.xfs -n size=4096 DEVICE"),
-        cost: "the file system is made anew; larger directories are slower",
-    },
-    Caller {
-        signs: &["btrfs_"],
-        action: "Btrfs asked for a metadata node: one made with a smaller node size asks for smaller blocks",
-        command: Some("mkfs.btrfs -n 4096 DEVICE"),
-        cost: "the file system is made anew; its trees are deeper",
-    },
-    Caller {
-        signs: &[
-            "alloc_thread_stack",
-            "alloc_thread_info",
-            "dup_task_struct",
-            "copy_process",
+        functions: &[
+            "xfs_iext_realloc_indirect",
+            "xfs_iext_realloc_direct",
+            "xfs_iext_inline_to_direct",
         ],
-        action: "a new thread's stack must be contiguous here: a kernel with CONFIG_VMAP_STACK (4.9 and later) takes single pages",
-        command: None,
-        cost: "another kernel",
+        until: Some((4, 15)),
+        action: "XFS asked for the list of a file's extents, which kernels to 4.14 keep in one block: the file is in very many pieces, and xfs_fsr puts it together",
+        command: Some("xfs_fsr FILE"),
+        cost: "the file is copied once; xfs_bmap FILE shows its pieces",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "__netdev_alloc",
-            "netdev_alloc",
-            "napi_alloc",
-            "__napi_alloc",
-            "skb_page_frag",
-            "e1000_",
-            "igb_",
-            "ixgbe_",
-            "mlx4_en",
-            "mlx5e_",
-            "bnx2x_",
-            "be_post_rx",
+        functions: &["btrfs_lookup_bio_sums"],
+        action: "Btrfs asked for an array of checksums, as long as the read is: a shorter read-ahead needs smaller blocks",
+        command: Some("echo 128 > /sys/block/DEVICE/queue/read_ahead_kb"),
+        cost: "slower reading of long files",
+        ..NONE
+    },
+    Caller {
+        functions: &[
+            "alloc_thread_stack_node",
+            "alloc_thread_info_node",
+            "alloc_thread_info",
+        ],
+        action: "a new thread's stack must be contiguous here: a kernel with CONFIG_VMAP_STACK (x86 since 4.9, arm64 since 4.14) takes single pages",
+        cost: "another kernel",
+        ..NONE
+    },
+    Caller {
+        functions: &[
+            "__netdev_alloc_skb",
+            "__netdev_alloc_frag",
+            "netdev_alloc_frag",
+            "__napi_alloc_skb",
+            "napi_alloc_skb",
+            "e1000_alloc_rx_buffers",
+            "e1000_alloc_jumbo_rx_buffers",
+            "igb_alloc_rx_buffers",
+            "ixgbe_alloc_rx_buffers",
+            "mlx4_alloc_pages",
+            "mlx4_en_alloc_frags",
+            "mlx4_en_prepare_rx_desc",
+            "mlx5e_post_rx_wqes",
+            "bnx2x_alloc_rx_sge",
+            "be_post_rx_frags",
         ],
         action: "a network card's receive ring asked: packets of one page need no larger block, so use an MTU of 1500, or fewer buffers",
         command: Some("ip link set dev DEVICE mtu 1500; ethtool -G DEVICE rx 256"),
         cost: "more packets for the same bytes; bursts are dropped sooner",
+        ..NONE
     },
     Caller {
-        signs: &["[mlx5_core]", "[mlx4_core]", "mlx5_", "mlx4_"],
+        functions: &[
+            "mlx5_buf_alloc",
+            "mlx5_buf_alloc_node",
+            "mlx5_frag_buf_alloc_node",
+            "mlx5e_create_rq",
+            "mlx5e_create_sq",
+            "mlx5e_create_cq",
+            "mlx5e_open_channels",
+            "mlx4_buf_alloc",
+            "mlx4_en_create_rx_ring",
+            "mlx4_en_create_tx_ring",
+        ],
         action: "the network card's driver asked for rings and queues: fewer and shorter ones need smaller blocks",
         command: Some("ethtool -L DEVICE combined 4; ethtool -G DEVICE rx 512 tx 512"),
         cost: "less throughput at high rates",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "sock_alloc_send_pskb",
-            "unix_stream",
-            "unix_dgram",
-            "netlink_",
-            "__alloc_skb",
-            "alloc_skb",
-            "tcp_",
-            "sk_stream_alloc",
+        functions: &[
+            "unix_stream_sendmsg",
+            "unix_dgram_sendmsg",
+            "netlink_sendmsg",
+            "netlink_dump",
         ],
-        action: "a socket asked for a linear buffer: smaller socket buffers and segments need smaller blocks",
-        command: Some("sysctl -w net.core.wmem_max=212992"),
-        cost: "less throughput of connections with long round trips",
+        action: "a local socket asked for one linear buffer: the program that sends needs smaller messages, or a smaller buffer of its socket (SO_SNDBUF)",
+        cost: "a change of the program",
+        ..NONE
     },
     Caller {
-        signs: &[
+        functions: &[
             "iommu_alloc_coherent",
-            "dma_alloc",
-            "__dma_",
+            "dma_alloc_coherent",
+            "dma_alloc_attrs",
             "dma_direct_alloc",
-            "swiotlb",
-            "dmam_alloc",
+            "dma_direct_alloc_pages",
+            "__dma_direct_alloc_pages",
+            "__dma_alloc_coherent",
+            "dma_generic_alloc_coherent",
+            "swiotlb_alloc_coherent",
+            "dmam_alloc_coherent",
+            "dmam_alloc_attrs",
             "pci_alloc_consistent",
         ],
-        action: "a driver asked for a coherent DMA buffer: load it at boot, while blocks are free, or reserve an area for it",
-        command: Some("cma=64M (boot parameter)"),
-        cost: "the area holds only movable memory besides",
+        action: "a driver asked for a coherent DMA buffer: load it at boot, while blocks are free",
+        cost: "it holds its buffers from then on",
+        ..NONE
     },
     Caller {
-        signs: &["xt_", "ipt_", "ip6t_", "nf_", "do_replace"],
+        functions: &["xt_alloc_table_info", "translate_table", "do_replace"],
         action: "a packet filter's table asked: sets (ipset, nftables) are smaller than long lists of rules",
-        command: None,
         cost: "the rules are written anew",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "blk_mq_alloc_rq",
-            "blk_alloc_queue",
-            "scsi_",
-            "nvme_",
-            "blk_mq_init",
-        ],
-        action: "a block device's queue asked: a shorter one needs smaller blocks",
-        command: Some("echo 64 > /sys/block/DEVICE/queue/nr_requests"),
-        cost: "less throughput of a busy device",
+        functions: &["seq_read", "seq_buf_alloc", "traverse", "single_open_size"],
+        until: Some((3, 17)),
+        action: "reading a long file of procfs asked for one buffer, as kernels to 3.16 do",
+        cost: "a newer kernel, or another source of the same figures",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "seq_read",
-            "seq_buf_alloc",
-            "traverse",
-            "single_open_size",
-            "proc_",
-        ],
-        action: "reading a long file of procfs or sysfs asked for one buffer: kernels from 3.17 on fall back to vmalloc",
-        command: None,
-        cost: "another kernel",
+        functions: &["proc_sys_call_handler"],
+        until: Some((5, 11)),
+        action: "reading or writing /proc/sys took one buffer as long as the program's own, until 5.11: let the program use a short one (4096 bytes do), or take a newer kernel",
+        cost: "a change of the program, or another kernel",
+        ..NONE
     },
     Caller {
-        signs: &[
-            "usbdev_",
-            "usb_alloc",
+        functions: &[
             "proc_do_submiturb",
+            "usbdev_do_ioctl",
+            "usbdev_ioctl",
+            "proc_bulk",
             "hcd_buffer_alloc",
         ],
         action: "a USB program asked for a large transfer: smaller ones need smaller blocks",
-        command: None,
         cost: "a change of the program",
+        ..NONE
     },
     Caller {
-        signs: &["do_huge_pmd", "alloc_hugepage", "khugepaged", "hugetlb"],
-        action: "a huge page was asked for: reserve the pool at boot",
+        functions: &["ffs_epfile_io", "ffs_alloc_buffer"],
+        action: "a program behind a USB gadget asked for one buffer as long as its read or write: shorter ones need smaller blocks",
+        cost: "a change of the program",
+        ..NONE
+    },
+    Caller {
+        functions: &[
+            "alloc_fresh_huge_page",
+            "alloc_fresh_hugetlb_folio",
+            "alloc_pool_huge_page",
+            "alloc_pool_huge_folio",
+            "alloc_surplus_huge_page",
+            "alloc_surplus_hugetlb_folio",
+            "alloc_buddy_huge_page",
+        ],
+        action: "a huge page of the pool was asked for: reserve the pool at boot",
         command: Some("hugepages=N (boot parameter)"),
         cost: "the memory serves nothing else",
+        ..NONE
     },
 ];
 
 /// What users of the code that asked can set; `None` if it is not known.
-pub fn advice(calls: &[String]) -> Option<Advice> {
+pub fn advice(case: &Case) -> Option<Advice> {
+    let holds = |c: &Caller| {
+        c.until.is_none_or(|(major, minor)| {
+            case.kernel.is_said && !case.kernel.era.is_at_least(major, minor)
+        })
+    };
     // The innermost of the callers decides.
-    let caller = calls
+    let caller = case
+        .report
+        .calls
         .iter()
-        .find_map(|call| CALLERS.iter().find(|c| hits(c, call)))?;
+        .find_map(|call| CALLERS.iter().find(|c| hits(c, call)))
+        .filter(|c| holds(c))?;
     Some(Advice {
         action: caller.action.to_owned(),
         command: caller.command.map(str::to_owned),
@@ -184,26 +229,49 @@ pub fn advice(calls: &[String]) -> Option<Advice> {
 }
 
 fn hits(c: &Caller, call: &str) -> bool {
-    c.signs.iter().any(|sign| match sign.starts_with('[') {
-        true => call.ends_with(sign),
-        false => call.starts_with(sign),
-    })
+    c.functions.contains(&function(call)) || c.modules.iter().any(|m| call.ends_with(m))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn found(call: &str) -> Option<&'static Caller> {
+        CALLERS.iter().find(|c| hits(c, call))
+    }
+
     #[test]
-    fn the_innermost_known_caller_decides() {
-        let calls = [
+    fn callers_are_known_by_whole_names() {
+        for (call, begins) in [
+            ("rtR0MemAllocEx [vboxdrv]", "VirtualBox"),
+            ("btrfs_lookup_bio_sums [btrfs]", "Btrfs"),
+            ("ffs_epfile_io.isra.0", "a program behind a USB gadget"),
+        ] {
+            assert!(found(call).unwrap().action.starts_with(begins), "{call}");
+        }
+        for call in [
             "dump_stack",
-            "__alloc_pages",
-            "rtR0MemAllocEx [vboxdrv]",
+            "btrfs_compress_pages",
+            "alloc_extent_state [btrfs]",
+            "e1000_setup_rx_resources",
             "tcp_sendmsg",
-        ]
-        .map(str::to_owned);
-        assert!(advice(&calls).unwrap().action.starts_with("VirtualBox"));
-        assert_eq!(advice(&["dump_stack".to_owned()]), None);
+            "nf_conntrack_in",
+        ] {
+            assert!(found(call).is_none(), "{call}");
+        }
+    }
+
+    #[test]
+    fn no_command_makes_a_file_system_or_erases() {
+        for c in CALLERS {
+            let command = c.command.unwrap_or("");
+            for word in ["mkfs", "wipe", "rm ", "dd ", "drop_caches", "format"] {
+                assert!(
+                    !command.contains(word) && !c.action.contains(word),
+                    "{command}"
+                );
+            }
+            assert!(!c.action.is_empty() && !c.cost.is_empty());
+        }
     }
 }

@@ -28,7 +28,7 @@ impl Kernel {
         let said = r.kernel.clone().filter(|k| Era::of(k).is_ok());
         let (release, why) = match &said {
             Some(release) => (release.clone(), String::new()),
-            None => assumed(r),
+            None => without_contradiction(assumed(r), r),
         };
         let era = Era::of(&release).unwrap_or_else(|_| Era::newest());
         let name = era.preset();
@@ -76,6 +76,15 @@ impl Kernel {
 /// A release that prints reports of this form, and what gives it away. `spec: K.1, K.2, 7.7`
 fn assumed(r: &Report) -> (String, String) {
     let of = |release: &str, why: &str| (release.to_owned(), why.to_owned());
+    if r.names_cpu {
+        return of("6.12.0", "slab caches have named the CPU since 6.12");
+    }
+    if r.cache.as_ref().is_some_and(|c| c.is_of_cgroup()) && r.mask.names.is_none() {
+        return of(
+            "3.10.0",
+            "control groups had caches of their own from 3.8 on, and masks names from 4.6 on",
+        );
+    }
     if let (Some(names), Some(raw)) = (&r.mask.names, r.mask.raw) {
         const RELEASES: [(gfp_text::Era, &str, &str); 6] = [
             (gfp_text::Era::V4_4, "4.9.0", "4.6 to 4.9"),
@@ -118,4 +127,33 @@ fn assumed(r: &Report) -> (String, String) {
         return of("3.2.0", "the form is that of 2.6.39 to 3.8");
     }
     of("2.6.32", "the form is that of 2.6.28 to 2.6.38")
+}
+
+/// The release that was assumed, or the first later one whose masks have all bits of the request's.
+fn without_contradiction((release, why): (String, String), r: &Report) -> (String, String) {
+    const LATER: [&str; 6] = ["3.10.0", "4.4.0", "4.14.0", "4.19.0", "6.1.0", "6.18.0"];
+    let Some(raw) = r.mask.raw else {
+        return (release, why);
+    };
+    let number = |release: &str| {
+        let mut parts = release.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    };
+    let knows = |release: &str| {
+        let era = gfp_text::Era::of_release(release).unwrap_or(gfp_text::Era::NEWEST);
+        let known = |name: &str| !name.starts_with("0x");
+        era.print(raw).split('|').all(known)
+    };
+    if knows(&release) {
+        return (release, why);
+    }
+    let mut later = LATER.iter().filter(|l| number(l) > number(&release));
+    match later.find(|l| knows(l)) {
+        Some(found) => {
+            let why =
+                format!("{why}, and {raw:#x} has a bit that kernels before {found} do not know");
+            ((*found).to_owned(), why)
+        }
+        None => (release, why),
+    }
 }

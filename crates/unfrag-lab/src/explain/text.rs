@@ -1,6 +1,8 @@
 //! The answer for people.
 
 use super::answer::{Explanation, Failure, ZoneAnswer};
+use super::held;
+use super::one_line;
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::Text;
@@ -64,6 +66,8 @@ fn whole(e: &Explanation) -> String {
 fn headline(f: &Failure) -> String {
     let who = f.task.as_deref().unwrap_or("a task without a name");
     let what = match (f.bytes, f.order) {
+        // Pages of a virtual request need not be in a row.
+        (Some(b), Some(0)) if f.kind == "vmalloc" => bytes(b),
         (_, Some(-1)) => "no memory".to_owned(),
         (Some(b), Some(o)) => format!("{} (order {o})", bytes(b)),
         (Some(b), None) => bytes(b),
@@ -71,6 +75,7 @@ fn headline(f: &Failure) -> String {
         (None, None) => "memory".to_owned(),
     };
     let text = match f.kind {
+        "oom" if f.is_fault => format!("the OOM killer ran: a page fault of {who} failed"),
         "oom" => format!("the OOM killer ran: {who} asked for {what}"),
         "stall" => format!("{who} waited for {what}"),
         "slab" => format!(
@@ -80,7 +85,10 @@ fn headline(f: &Failure) -> String {
         "vmalloc" => format!("virtual memory failed: {who} asked for {what}"),
         "cma" => "a contiguous memory area gave no range".to_owned(),
         "show-memory" => "a report of memory".to_owned(),
-        _ => format!("allocation failed: {who} asked for {what}"),
+        kind => match one_line::title(kind) {
+            Some(title) => title.to_owned(),
+            None => format!("allocation failed: {who} asked for {what}"),
+        },
     };
     match f.count {
         1 => text,
@@ -100,22 +108,27 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
         (Some(first), _) => first.clone(),
         _ => String::new(),
     };
-    let wait = match f.may_wait {
-        Some(true) => ": it could wait and reclaim",
-        Some(false) => ": it could not wait",
-        None => "",
-    };
+    line("verdict", &f.summary);
     line("when", &when);
     if !f.gfp.is_empty() {
-        line("flags", &format!("{}{wait}", f.gfp.join("|")));
+        let how = match f.how.as_str() {
+            "" => String::new(),
+            how => format!(": {how}"),
+        };
+        line("flags", &format!("{}{how}", f.gfp.join("|")));
     }
-    line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
+    // A message of one line is no report: it has neither a kernel nor rules.
+    if !f.rules.is_empty() {
+        line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
+    }
     line("rules", &f.rules);
-    line(
-        "verdict",
-        &format!("{}: {}", f.verdict.unwrap_or("none"), f.meaning),
-    );
+    if f.verdict.is_some() {
+        line("why", &f.meaning);
+    }
     line("sure", &f.sure);
+    for (head, text) in held::lines(&f.held) {
+        line(head, &text);
+    }
     for note in &f.notes {
         line("note", note);
     }
@@ -137,7 +150,8 @@ fn zones(out: &mut String, f: &Failure) {
     if f.zones.is_empty() {
         return;
     }
-    let head = [
+    let has_boost = f.zones.iter().any(|z| z.boost_kib.is_some_and(|k| k > 0));
+    let mut head = vec![
         "node",
         "zone",
         "may use",
@@ -148,14 +162,18 @@ fn zones(out: &mut String, f: &Failure) {
         "largest open to it",
         "largest",
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes)));
+    if has_boost {
+        head.push("boost KiB");
+    }
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
+    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes, has_boost)));
     columns::push(out, "   ", 3, &rows);
 }
 
-fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
+fn row(z: &ZoneAnswer, page_bytes: Option<u64>, has_boost: bool) -> Vec<String> {
     let number = |n: Option<u64>| n.map_or("?".to_owned(), thousands);
     let block = |o: Option<u8>| match (o, page_bytes) {
+        (None, _) if !z.blocks_whole => "?".to_owned(),
         (Some(o), Some(page)) if o < 40 => bytes(page << o),
         (Some(o), _) => format!("order {o}"),
         (None, _) => "-".to_owned(),
@@ -165,7 +183,7 @@ fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
         Some(false) => "no",
         None => "?",
     };
-    vec![
+    let mut cells = vec![
         z.node.to_string(),
         z.zone.clone(),
         allowed.to_owned(),
@@ -175,5 +193,9 @@ fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
         number(z.protection_kib),
         block(z.largest_usable_order),
         block(z.largest_order),
-    ]
+    ];
+    if has_boost {
+        cells.push(number(z.boost_kib));
+    }
+    cells
 }

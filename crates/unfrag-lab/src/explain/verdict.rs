@@ -13,8 +13,16 @@ pub enum Verdict {
     Manual,
     /// The limit of a control group was reached.
     Cgroup,
-    /// No block of that order can exist.
+    /// No block of that order can exist, or no memory of that size.
     TooLarge,
+    /// No room in the kernel's range of addresses.
+    AddressSpace,
+    /// The caller asked for what cannot be given: nothing.
+    Caller,
+    /// No page was refused: a handler said "out of memory".
+    NotAPage,
+    /// A try whose caller goes on without it.
+    Harmless,
     /// A number that decides is missing.
     Incomplete,
     /// By the numbers printed the request would succeed.
@@ -42,6 +50,10 @@ impl Verdict {
             Verdict::Manual => "manual",
             Verdict::Cgroup => "cgroup",
             Verdict::TooLarge => "too-large",
+            Verdict::AddressSpace => "address-space",
+            Verdict::Caller => "caller",
+            Verdict::NotAPage => "not-a-page",
+            Verdict::Harmless => "harmless",
             Verdict::Incomplete => "incomplete",
             Verdict::Raced => "raced",
             Verdict::Marks => "marks",
@@ -55,17 +67,25 @@ impl Verdict {
     }
 }
 
-/// Zones below this share of memory, in percent, decide nothing in two rows: DMA is protected at all times.
+/// Zones below this share of memory, in percent, decide nothing in two rows, as DMA is protected at all times; and what is
+/// kept below this share is not why a request failed.
 const SMALL_PERCENT: u64 = 5;
 
-/// The verdict by the zones, for a request of `order` of `request_kib`.
-pub fn of_zones(zones: &[Judged], order: u8, orders: Option<usize>, request_kib: u64) -> Verdict {
+/// The verdict by the zones, for a request of `order` of `request_kib`. `lacks_zones`: zones that the request may use are
+/// not in the text.
+pub fn of_zones(
+    zones: &[Judged],
+    order: u8,
+    orders: Option<usize>,
+    request_kib: u64,
+    lacks_zones: bool,
+) -> Verdict {
     if orders.is_some_and(|n| usize::from(order) >= n) {
         return Verdict::TooLarge;
     }
     let allowed: Vec<&Judged> = zones.iter().filter(|z| z.is_allowed).collect();
     let sizes: Option<Vec<u64>> = allowed.iter().map(|z| z.size_kib).collect();
-    if let Some(sizes) = sizes.filter(|s| !s.is_empty())
+    if let Some(sizes) = sizes.filter(|s| !s.is_empty() && !lacks_zones)
         && request_kib > sizes.iter().fold(0, |sum, s| s.saturating_add(sum))
     {
         return Verdict::TooLarge;
@@ -78,11 +98,11 @@ pub fn of_zones(zones: &[Judged], order: u8, orders: Option<usize>, request_kib:
         return Verdict::Raced;
     }
     let is_known = |z: &&Judged| z.passes.is_some() && z.has_room.is_some();
-    if !allowed.iter().all(is_known) {
+    if lacks_zones || !allowed.iter().all(is_known) {
         return Verdict::Incomplete;
     }
-    // Of single pages there is one wherever there is memory: for them the mark is a lack of memory.
-    if order > 0 && any(|z| Some(z.has_block? && !z.passes_unprotected?)) {
+    // Where memory is enough, a mark forbids only what kernels to 4.3 ask of each order by itself.
+    if order > 0 && any(|z| Some(z.has_block? && z.has_room? && !z.passes_unprotected?)) {
         return Verdict::Marks;
     }
     if any(|z| Some(z.has_room? && !z.has_block? && z.closed != Letters::default())) {
@@ -91,6 +111,10 @@ pub fn of_zones(zones: &[Judged], order: u8, orders: Option<usize>, request_kib:
     if any(|z| z.has_room) {
         return Verdict::Fragmented;
     }
+    // A reserve that is taken off whole though none of it is free.
+    if any(|z| z.passes_by_free_reserve) {
+        return Verdict::Reserved;
+    }
     if any(|z| z.has_room_with_cma) {
         return Verdict::Cma;
     }
@@ -98,11 +122,14 @@ pub fn of_zones(zones: &[Judged], order: u8, orders: Option<usize>, request_kib:
         .iter()
         .filter_map(|z| z.size_kib)
         .fold(0, u64::saturating_add);
-    let is_large = |z: &Judged| z.size_kib.is_some_and(|s| s >= total / 100 * SMALL_PERCENT);
-    if allowed
+    let small = total / 100 * SMALL_PERCENT;
+    let is_large = |z: &Judged| z.size_kib.is_some_and(|s| s >= small);
+    let kept = allowed
         .iter()
-        .any(|z| is_large(z) && z.has_room_unprotected == Some(true))
-    {
+        .filter(|z| is_large(z) && z.has_room_unprotected == Some(true))
+        .filter_map(|z| Some(z.answer.protection_kib?.min(z.size_kib?)))
+        .fold(0, u64::saturating_add);
+    if kept > small {
         return Verdict::Protected;
     }
     let mut others = zones.iter().filter(|z| !z.is_allowed && is_large(z));

@@ -3,9 +3,9 @@
 //! Invariant: what is kept does not grow with the log: a statement has at most [`MOST_BYTES`], and reports are closed
 //! once their end or [`MOST_QUIET`] other lines are seen.
 
-use super::decode::Message;
-pub use super::open::Found;
-use super::open::Open;
+use super::event;
+use super::frame::Message;
+use super::open::{Found, Open};
 use super::report::Stamp;
 use super::statement::{self, Kind, Statement};
 use super::wrap;
@@ -24,19 +24,19 @@ struct Pending {
 }
 
 /// Puts statements together.
-pub struct Assembler<S> {
-    open: Open<S>,
+pub struct Assembler {
+    open: Open,
     pending: Option<Pending>,
     quiet: u32,
     /// The last line that stated nothing, which may be the first half of a beginning.
     unknown: Option<(u64, String)>,
 }
 
-impl<S: FnMut(Found)> Assembler<S> {
-    /// One that gives what it finds to `sink`.
-    pub fn new(sink: S) -> Self {
+impl Assembler {
+    /// One that has taken nothing.
+    pub fn new() -> Self {
         Assembler {
-            open: Open::new(sink),
+            open: Open::default(),
             pending: None,
             quiet: 0,
             unknown: None,
@@ -47,6 +47,11 @@ impl<S: FnMut(Found)> Assembler<S> {
     pub fn is_idle(&self) -> bool {
         self.pending.is_none()
             && (self.open.is_empty() || self.open.is_complete() && self.quiet > 2)
+    }
+
+    /// What was found since this was asked last.
+    pub fn found(&mut self) -> Vec<Found> {
+        self.open.found()
     }
 
     /// Takes the next message.
@@ -84,6 +89,12 @@ impl<S: FnMut(Found)> Assembler<S> {
         if let Some((kind, text)) = self.beginning_in_two(number, line.text) {
             let from = self.unknown.take().map_or(number, |(n, _)| n);
             self.begin(kind, text, from, line.stamp(), false);
+            return;
+        }
+        if let Some(event) = event::event(line.text, number, line.stamp())
+            && (line.is_framed || event.about != event::About::Refused)
+        {
+            self.open.event(event);
             return;
         }
         self.unknown = (line.text.len() < 200 && !line.text.trim().is_empty())

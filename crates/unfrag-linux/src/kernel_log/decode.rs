@@ -1,18 +1,24 @@
-//! From the bytes of a line to messages of the kernel: journal JSON, mail, HTML, escapes. `spec: K.3`
+//! From the bytes of a line to lines of text: mail, HTML, escapes, JSON, fields of the journal. `spec: K.3`
 //!
-//! Invariant: a line gives its messages in order; nothing is kept of it but a soft line break of quoted mail.
+//! Invariant: lines come in order; nothing is kept of one but a soft line break of quoted mail, and what fields before a
+//! message say of it.
 
-use super::envelope::{self, Stripped};
-use crate::snapshots::dates::date;
-use serde_json::Value;
+use super::json::{self, Objects, Record};
 use std::borrow::Cow;
 
-/// A message.
-pub struct Message<'a> {
-    /// What stood around it, and its text.
-    pub line: Stripped<'a>,
-    /// Whether it is a further line of the message before it, so that it has no frame of its own.
-    pub is_further: bool,
+/// A line of text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clean {
+    /// The number of the line of the log that it comes from.
+    pub number: u64,
+    /// Its text, with what stands before the message.
+    pub text: String,
+    /// When it was logged, if fields beside it say so.
+    pub date: String,
+    /// The host, if fields beside it say so.
+    pub host: String,
+    /// Whether it was a message by itself.
+    pub is_record: bool,
 }
 
 /// Decodes lines.
@@ -24,10 +30,17 @@ pub struct Decoder {
     is_quoted_printable: bool,
     /// Whether the kept line may as well end a row of free blocks, whose sum stands on the next one.
     may_be_sum: bool,
+    objects: Objects,
+    /// What the journal's fields before a message said.
+    fields: Record,
+    /// Bytes of a message's length that the next line begins with.
+    length_bytes: usize,
 }
 
 /// Bytes of a line that a soft break can be put behind; more is no mail.
 const MOST_SOFT: usize = 16 << 10;
+/// Bytes of the length that the journal's export writes before a message of several lines.
+const LENGTH: usize = 8;
 
 impl Decoder {
     /// Whether a line is kept until the next one is known.
@@ -35,11 +48,19 @@ impl Decoder {
         !self.soft.is_empty()
     }
 
-    /// Gives each message of a line to `sink`.
-    pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Message)) {
+    /// Gives the text of a line to `sink`: none, one, or several lines.
+    pub fn decode(&mut self, number: u64, bytes: &[u8], sink: &mut dyn FnMut(Clean)) {
+        let bytes = match std::mem::take(&mut self.length_bytes) {
+            0 => bytes,
+            // A byte of the length may be a line break.
+            most if bytes.len() < most => {
+                self.length_bytes = most - bytes.len() - 1;
+                return;
+            }
+            most => &bytes[most..],
+        };
         let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end();
-        let plain = plain(text);
+        let plain = plain(text.trim_end());
         let Some(plain) = self.unwrap_mail(plain) else {
             return;
         };
@@ -47,38 +68,64 @@ impl Decoder {
         if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
             return;
         }
-        if let Some((message, date)) = journal(trimmed) {
-            for part in message.lines() {
-                let mut line = envelope::strip(part);
-                line.is_framed = true;
-                if line.date.is_empty() {
-                    line.date = &date;
-                }
-                sink(Message {
-                    line,
-                    is_further: false,
-                });
+        if let Some(field) = self.field(trimmed) {
+            if let Some(text) = field {
+                let record = Record {
+                    text,
+                    ..self.fields.clone()
+                };
+                give(number, record, sink);
             }
             return;
         }
-        if !plain.contains("#0") {
-            return pieces(&plain, sink);
+        if trimmed.contains('"') || trimmed.contains('}') {
+            match self.objects.line(trimmed) {
+                json::Line::Other => {}
+                json::Line::Nothing => return,
+                json::Line::Records(records) => {
+                    for record in records {
+                        give(number, record, sink);
+                    }
+                    return;
+                }
+            }
         }
-        // syslog daemons escape what would break a line.
-        let text = plain.replace("#011", "\t").replace("#015", "");
-        let mut parts = text.split("#012");
-        let first = parts.next().unwrap_or("");
-        pieces(first, sink);
-        for part in parts {
-            let line = Stripped {
-                text: part,
-                ..envelope::strip(first)
-            };
-            sink(Message {
-                line,
-                is_further: false,
-            });
+        sink(Clean {
+            number,
+            text: plain.into_owned(),
+            ..Clean::default()
+        });
+    }
+
+    /// A field of the journal, as `-o export` and `-o verbose` write them: the message, or `None` for another field.
+    fn field(&mut self, text: &str) -> Option<Option<String>> {
+        let name = text
+            .bytes()
+            .take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+            .count();
+        if name < 3 || !text.as_bytes()[0].is_ascii_uppercase() && text.as_bytes()[0] != b'_' {
+            return None;
         }
+        let (name, rest) = text.split_at(name);
+        if text == "MESSAGE" {
+            self.length_bytes = LENGTH;
+            return Some(None);
+        }
+        let value = rest.strip_prefix('=')?;
+        match name {
+            "MESSAGE" => return Some(Some(value.to_owned())),
+            "__CURSOR" => self.fields = Record::default(),
+            _ => {}
+        }
+        // What a kernel prints has no such name but those of its own.
+        if !name.starts_with('_')
+            && !name.starts_with("SYSLOG")
+            && !matches!(name, "PRIORITY" | "MESSAGE_ID")
+        {
+            return None;
+        }
+        json::besides(name, &serde_json::Value::from(value), &mut self.fields);
+        Some(None)
     }
 
     /// Undoes quoted-printable; `None` while the line goes on.
@@ -118,142 +165,125 @@ impl Decoder {
     }
 }
 
-/// Gives the messages of a line, which may hold the beginning of another CPU's line.
-fn pieces(text: &str, sink: &mut dyn FnMut(Message)) {
-    let whole = envelope::strip(text);
-    let single = single_blanks(whole.text);
-    let mut rest = &*single;
-    let mut line = Stripped {
-        text: rest,
-        ..whole
-    };
-    let mut is_further = false;
-    while let Some(at) = time_within(rest) {
-        line.text = &rest[..at];
-        sink(Message { line, is_further });
-        line = envelope::strip(&rest[at..]);
-        rest = line.text;
-        is_further = false;
-    }
-    line.text = rest;
-    while let Some(at) = statement_within(line.text) {
-        let (text, next) = line.text.split_at(at);
-        sink(Message {
-            line: Stripped { text, ..line },
-            is_further,
+/// Gives the lines of a record.
+fn give(number: u64, record: Record, sink: &mut dyn FnMut(Clean)) {
+    for line in record.text.lines() {
+        sink(Clean {
+            number,
+            text: plain(line.trim_end()).into_owned(),
+            date: record.date.clone(),
+            host: record.host.clone(),
+            is_record: true,
         });
-        line.text = next;
-        is_further = true;
     }
-    sink(Message { line, is_further });
 }
 
-/// The text with one blank where it has several; those that it begins with are one too.
-fn single_blanks(text: &str) -> Cow<'_, str> {
-    if !text.contains("  ") {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != ' ' || !out.ends_with(' ') {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// Where a kernel's time stands within a line.
-fn time_within(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    memchr::memchr_iter(b'[', bytes)
-        .filter(|&at| at > 0)
-        .find(|&at| {
-            let inner = bytes[at + 1..].iter().take(16).take_while(|b| **b != b']');
-            let inner: Vec<u8> = inner.copied().collect();
-            let end = at + 1 + inner.len();
-            let dot = inner.iter().position(|b| *b == b'.');
-            bytes.get(end) == Some(&b']')
-                && dot.is_some_and(|d| d > 0 && inner.len() - d == 7)
-                && inner
-                    .iter()
-                    .all(|b| b.is_ascii_digit() || b". ".contains(b))
-        })
-}
-
-/// Where another statement of a memory report begins within a line, in text that was wrapped as a paragraph.
-fn statement_within(text: &str) -> Option<usize> {
-    use super::statement::{Kind, kind_of};
-    if !text.contains("kB") {
-        return None;
-    }
-    let begins = |at: usize| {
-        let is_statement = |k| {
-            matches!(
-                k,
-                Kind::Zone
-                    | Kind::Node
-                    | Kind::Blocks
-                    | Kind::Reserve
-                    | Kind::Table
-                    | Kind::MemInfo
-            )
-        };
-        kind_of(&text[at..]).is_some_and(is_statement)
-    };
-    ["Node ", "lowmem_reserve[]", "Mem-Info:"]
-        .iter()
-        .flat_map(|word| text.match_indices(word))
-        .map(|(at, _)| at)
-        .filter(|&at| at > 0 && text.as_bytes()[at - 1] == b' ')
-        .filter(|&at| !text[..at].trim().is_empty() && begins(at))
-        .min()
-}
-
-/// Without escapes of terminals and HTML.
+/// Without what terminals, web pages and editors put into text: escapes, tags, signs without a width.
 fn plain(text: &str) -> Cow<'_, str> {
     let mut out = Cow::Borrowed(text);
-    if text.contains('\u{1b}') {
-        let mut clean = String::with_capacity(text.len());
-        let mut chars = text.chars();
-        while let Some(c) = chars.next() {
-            if c != '\u{1b}' {
-                clean.push(c);
-                continue;
-            }
-            // `ESC [ ... letter`.
-            if chars.next() == Some('[') {
-                chars.by_ref().find(char::is_ascii_alphabetic);
-            }
-        }
-        out = Cow::Owned(clean);
+    if text.contains(['\u{1b}', '\u{9b}']) || text.contains("^[[") {
+        out = Cow::Owned(without_escapes(text));
+    }
+    if out.ends_with("^M") {
+        let end = out.len() - 2;
+        out = Cow::Owned(out[..end].to_owned());
     }
     if out.contains('&') {
-        const ENTITIES: [(&str, &str); 9] = [
-            ("&lt;", "<"),
-            ("&gt;", ">"),
-            ("&quot;", "\""),
-            ("&#39;", "'"),
-            ("&#x27;", "'"),
-            ("&#124;", "|"),
-            ("&nbsp;", " "),
-            ("&#160;", " "),
-            ("&amp;", "&"),
-        ];
-        let decoded = ENTITIES
-            .iter()
-            .fold(out.into_owned(), |t, (from, to)| t.replace(from, to));
-        out = Cow::Owned(decoded);
+        out = Cow::Owned(without_entities(&out));
     }
-    if out.contains('\u{a0}') || out.contains('\t') {
-        out = Cow::Owned(out.replace(['\u{a0}', '\t'], " "));
+    if !out.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        let seen = |c: char| match c {
+            '\t' => Some(' '),
+            c if c.is_control() || has_no_width(c) => None,
+            c if c.is_whitespace() => Some(' '),
+            c => Some(c),
+        };
+        out = Cow::Owned(out.chars().filter_map(seen).collect());
     }
-    const TAGS: [&str; 6] = ["<pre>", "</pre>", "<code>", "</code>", "<br>", "<br/>"];
+    const TAGS: [&str; 12] = [
+        "<pre>", "</pre>", "<code>", "</code>", "<br>", "<br/>", "<br />", "<p>", "</p>", "<tt>",
+        "</tt>", "</span>",
+    ];
     if out.contains('<') && TAGS.iter().any(|t| out.contains(t)) {
         out = Cow::Owned(
             TAGS.iter()
                 .fold(out.into_owned(), |text, tag| text.replace(tag, "")),
         );
     }
+    out
+}
+
+/// Joiners, marks of direction and byte order, soft hyphens.
+fn has_no_width(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Without `ESC [ ... letter`, as it is or as `cat -v` shows it.
+fn without_escapes(text: &str) -> String {
+    let text = text.replace("^[[", "\u{1b}[").replace('\u{9b}', "\u{1b}[");
+    let mut clean = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            clean.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('[') => {
+                chars.by_ref().find(char::is_ascii_alphabetic);
+            }
+            // A title ends with a bell.
+            Some(']') => {
+                chars.by_ref().find(|c| *c == '\u{7}');
+            }
+            _ => {}
+        }
+    }
+    clean
+}
+
+/// With the characters that HTML's entities stand for.
+fn without_entities(text: &str) -> String {
+    const NAMED: [(&str, char); 7] = [
+        ("lt", '<'),
+        ("gt", '>'),
+        ("quot", '"'),
+        ("apos", '\''),
+        ("nbsp", ' '),
+        ("vert", '|'),
+        ("amp", '&'),
+    ];
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        let behind = &rest[at + 1..];
+        let entity = behind
+            .as_bytes()
+            .iter()
+            .take(10)
+            .position(|b| *b == b';')
+            .map(|end| &behind[..end]);
+        let char = entity.and_then(|e| match e.strip_prefix('#') {
+            Some(n) => match n.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16).ok().and_then(char::from_u32),
+                None => n.parse().ok().and_then(char::from_u32),
+            },
+            None => NAMED.iter().find(|(name, _)| *name == e).map(|n| n.1),
+        });
+        match (char, entity) {
+            (Some(c), Some(e)) => {
+                out.push(if c == '\u{a0}' { ' ' } else { c });
+                rest = &behind[e.len() + 1..];
+            }
+            _ => {
+                out.push('&');
+                rest = behind;
+            }
+        }
+    }
+    out.push_str(rest);
     out
 }
 
@@ -281,93 +311,70 @@ fn quoted_printable(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The message of a journal's JSON, and its time of day in UTC.
-fn journal(text: &str) -> Option<(String, String)> {
-    if !text.contains("\"MESSAGE\"") {
-        return None;
-    }
-    if let Some(value) = text.strip_prefix("\"MESSAGE\"") {
-        // A line of `-o json-pretty`.
-        let value = value
-            .trim_start()
-            .strip_prefix(':')?
-            .trim()
-            .trim_end_matches(',');
-        return Some((message(&serde_json::from_str(value).ok()?)?, String::new()));
-    }
-    let record: Value = serde_json::from_str(text).ok()?;
-    let time = record.get("__REALTIME_TIMESTAMP").and_then(Value::as_str);
-    let seconds = time.and_then(|t| Some(t.parse::<u64>().ok()? / 1_000_000));
-    let date = seconds.map_or(String::new(), |s| {
-        format!(
-            "{}T{:02}:{:02}:{:02}",
-            date(s),
-            s / 3600 % 24,
-            s / 60 % 60,
-            s % 60
-        )
-    });
-    Some((message(record.get("MESSAGE")?)?, date))
-}
-
-/// A message, which the journal writes as numbers where it is not text.
-fn message(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(bytes) => {
-            let byte = |b: &Value| b.as_u64().and_then(|b| u8::try_from(b).ok());
-            let bytes: Option<Vec<u8>> = bytes.iter().map(byte).collect();
-            Some(String::from_utf8_lossy(&bytes?).into_owned())
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn messages(lines: &[&str]) -> Vec<String> {
+    fn texts(lines: &[&str]) -> Vec<String> {
         let mut decoder = Decoder::default();
         let mut out = vec![];
         for line in lines {
-            decoder.decode(line.as_bytes(), &mut |m| out.push(m.line.text.to_owned()));
+            decoder.decode(1, line.as_bytes(), &mut |c| out.push(c.text));
         }
         out
     }
 
     /// `spec: K.3`
     #[test]
-    fn json_mail_and_html_give_the_message() {
+    fn json_mail_and_html_give_the_text() {
         let json =
             r#"{"__REALTIME_TIMESTAMP": "1707462579000000", "MESSAGE": "Mem-Info:\n free:3"}"#;
-        assert_eq!(messages(&[json]), ["Mem-Info:", " free:3"]);
-        assert_eq!(messages(&[r#"{"MESSAGE":[77,101,109]}"#]), ["Mem"]);
-        assert_eq!(messages(&["&lt;4&gt;[ 1.500000] a -&gt; b"]), ["a -> b"]);
+        assert_eq!(texts(&[json]), ["Mem-Info:", " free:3"]);
+        assert_eq!(texts(&[r#"{"MESSAGE":[77,101,109]}"#]), ["Mem"]);
         assert_eq!(
-            messages(&["gfp_mask=3D0xcc0, order=", "=3D0"]),
+            texts(&["&lt;4&gt;[ 1.500000] a -&gt; b &#38;&#x26; &unknown; &"]),
+            ["<4>[ 1.500000] a -> b && &unknown; &"]
+        );
+        assert_eq!(
+            texts(&["gfp_mask=3D0xcc0, order=", "=3D0"]),
             ["gfp_mask=0xcc0, order=0"]
         );
-        assert_eq!(messages(&["k: a#012 b#012 c"]), ["k: a", " b", " c"]);
-        assert_eq!(messages(&["\u{1b}[33m[ 1.500000]\u{1b}[0m x"]), ["x"]);
+        assert_eq!(
+            texts(&["\u{1b}[33m[ 1.500000]\u{1b}[0m x"]),
+            ["[ 1.500000] x"]
+        );
+        assert_eq!(texts(&["^[[33m[ 1.500000]^[[0m x^M"]), ["[ 1.500000] x"]);
     }
 
     #[test]
-    fn another_cpus_line_within_a_line_is_apart() {
-        let line =
-            "[   12.154241] Node 0 DMA free:1[   12.154244] Node 0 DMA free:15876kB min:12kB";
+    fn signs_that_are_not_seen_are_not_there() {
         assert_eq!(
-            messages(&[line]),
-            ["Node 0 DMA free:1", "Node 0 DMA free:15876kB min:12kB"]
+            texts(&["\u{feff}a\u{200b}b\u{0}c\u{2009}d\te\u{a0}f\u{8}"]),
+            ["abc d e f"]
         );
-        let line = "free_cma:0kB lowmem_reserve[]: 0 1827 Node 0 DMA32 free:1936kB min:2100kB";
-        assert_eq!(
-            messages(&[line]),
-            [
-                "free_cma:0kB ",
-                "lowmem_reserve[]: 0 1827 ",
-                "Node 0 DMA32 free:1936kB min:2100kB"
-            ]
-        );
+    }
+
+    #[test]
+    fn fields_of_the_journal_give_the_message() {
+        let mut decoder = Decoder::default();
+        let mut out = vec![];
+        for line in [
+            &b"__CURSOR=s=1"[..],
+            b"_HOSTNAME=web1",
+            b"PRIORITY=4",
+            b"MESSAGE=Mem-Info:",
+            b"",
+            b"MESSAGE",
+            b"\x05\0\0\0\0\0\0\0a b",
+            b" c d",
+            b"MESSAGE",
+            b"",
+            b"\0\0\0\0\0\0\0ten bytes",
+        ] {
+            decoder.decode(1, line, &mut |c| out.push((c.text, c.host)));
+        }
+        let texts: Vec<&str> = out.iter().map(|o| o.0.as_str()).collect();
+        assert_eq!(texts, ["Mem-Info:", "", "a b", " c d", "ten bytes"]);
+        assert_eq!(out[0].1, "web1");
     }
 }

@@ -4,6 +4,9 @@
 //! Invariant: [`strip`] gives parts of the line it was given; it never fails, and takes time in the length of what it
 //! strips.
 
+use super::clock::{
+    is_delta, is_short_date, is_zone_of_time, seconds_of_day, seconds_since_boot, syslog_date,
+};
 use super::report::Stamp;
 
 /// A line without what stands before the message.
@@ -17,6 +20,10 @@ pub struct Stripped<'a> {
     pub uptime: &'a str,
     /// The kernel's own time in microseconds, as its ring buffer has it.
     pub micros: &'a str,
+    /// The host that a logger named; empty if none.
+    pub host: &'a str,
+    /// The task or CPU that printed it, where the kernel says so; empty if not.
+    pub printer: &'a str,
     /// Whether anything of a log stood before it; quoting is not.
     pub is_framed: bool,
     /// Whether the logger says that it is no message of the kernel.
@@ -48,28 +55,6 @@ impl Stripped<'_> {
             since_boot: since_boot.is_some(),
         })
     }
-}
-
-fn seconds_since_boot(text: &str) -> Option<f64> {
-    let text = text.trim();
-    if text.starts_with(['+', '-']) || text.contains(':') {
-        return None;
-    }
-    text.parse().ok().filter(|s: &f64| s.is_finite())
-}
-
-fn seconds_of_day(text: &str) -> Option<f64> {
-    let colon = text.find(':')?;
-    let from = colon.checked_sub(2)?;
-    let mut parts = text.get(from..)?.splitn(3, ':');
-    let hours: f64 = parts.next()?.parse().ok()?;
-    let minutes: f64 = parts.next()?.parse().ok()?;
-    let rest = parts.next()?;
-    let end = rest
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(rest.len());
-    let seconds: f64 = rest[..end].parse().ok()?;
-    Some(hours * 3600.0 + minutes * 60.0 + seconds)
 }
 
 /// Takes off what stands before the message.
@@ -109,10 +94,112 @@ fn strip_one<'a>(out: &mut Stripped<'a>) -> bool {
     match first {
         b'<' => level(out, trimmed),
         b'[' => bracket(out, trimmed),
-        b'0'..=b'9' => numbered(out, trimmed),
-        b'A'..=b'Z' | b'a'..=b'z' => worded(out, trimmed),
+        b'0'..=b'9' => named(out, trimmed) || numbered(out, trimmed),
+        b'A'..=b'Z' | b'a'..=b'z' => named(out, trimmed) || worded(out, trimmed),
+        b'@' => tai(out, trimmed),
         _ => false,
     }
+}
+
+/// Bytes before the name of the kernel at most.
+const MOST_BEFORE_NAME: usize = 160;
+
+/// Anything with a time that ends in `host kernel: ` or `host kernel[n/a]: `.
+fn named<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    let window = &text[..floor(text, MOST_BEFORE_NAME)];
+    let Some(at) = window.find(" kernel") else {
+        return false;
+    };
+    let (before, rest) = (&text[..at], &text[at + " kernel".len()..]);
+    let rest = match rest.strip_prefix('[') {
+        Some(inside) => match inside.split_once(']') {
+            Some((pid, rest)) if pid.len() < 12 && !pid.contains(' ') => rest,
+            _ => return false,
+        },
+        None => rest,
+    };
+    let Some(rest) = rest.strip_prefix(':') else {
+        return false;
+    };
+    let words: Vec<&str> = before.split_whitespace().collect();
+    // The host is a word by itself, and a time stands before it.
+    let is_host = |w: &str| {
+        !w.ends_with([':', ']', ')', ','])
+            && w.parse::<f64>().is_err()
+            && seconds_of_day(w).is_none()
+    };
+    let has_time = words
+        .iter()
+        .any(|w| seconds_of_day(w).is_some() || w.len() > 8 && w.parse::<f64>().is_ok());
+    if words.len() > 8 || !has_time {
+        return false;
+    }
+    let hosts = words.iter().rev().take_while(|w| is_host(w)).count();
+    out.date = match hosts {
+        0 => before,
+        _ => before_words(before, hosts),
+    };
+    // `UTC` and `router kern.warn` are more words than a host.
+    let names = &words[words.len() - hosts..];
+    out.host = match names {
+        [zone, host, ..] if is_zone_of_time(zone) => host,
+        [host, ..] => host,
+        [] => "",
+    };
+    if let Ok(seconds) = out.date.trim().parse::<f64>()
+        && seconds.is_finite()
+    {
+        out.uptime = out.date.trim();
+        out.date = "";
+    }
+    out.text = rest.strip_prefix(' ').unwrap_or(rest);
+    true
+}
+
+/// A text without its last `count` words.
+fn before_words(text: &str, count: usize) -> &str {
+    let mut rest = text.trim_end();
+    for _ in 0..count {
+        rest = rest[..rest.rfind(' ').unwrap_or(0)].trim_end();
+    }
+    rest
+}
+
+/// `@` and a time in 24 hexadecimal digits, as multilog writes it.
+fn tai<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    let digits = text[1..].bytes().take_while(u8::is_ascii_hexdigit).count();
+    let Some(rest) = text[1 + digits..]
+        .strip_prefix(' ')
+        .filter(|_| digits == 24)
+    else {
+        return false;
+    };
+    out.text = rest;
+    true
+}
+
+/// The time in a prefix of any form: the kernel's own, or that of a clock.
+pub fn stamp_in(prefix: &str) -> Stripped<'_> {
+    let known = strip(prefix);
+    if !known.date.is_empty() || !known.uptime.is_empty() || !known.micros.is_empty() {
+        return Stripped {
+            is_framed: true,
+            ..known
+        };
+    }
+    let mut out = Stripped {
+        is_framed: true,
+        ..Stripped::default()
+    };
+    for word in prefix.split(|c: char| c.is_whitespace() || "[](){}\"',;=|<>".contains(c)) {
+        let is_number = word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if is_number && word.matches('.').count() == 1 {
+            out.uptime = word;
+        } else if seconds_of_day(word).is_some() {
+            out.date = word;
+        }
+    }
+    out
 }
 
 fn level<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
@@ -136,11 +223,23 @@ fn bracket<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
         let t = t.strip_prefix(['+', '-']).unwrap_or(t);
         t.contains('.') && t.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     };
-    if is_number(inner) {
-        out.uptime = inner;
+    // `[761945.327441 <    0.000020>]` has the time since the line before as well.
+    let first = inner
+        .split_once(" <")
+        .filter(|(_, delta)| is_number(delta.trim_end_matches('>').trim()))
+        .map_or(inner, |(first, _)| first.trim());
+    if is_number(first) {
+        // A time since the line before is told from one since boot by its sign.
+        if first.starts_with('+') && !out.uptime.is_empty() {
+            out.text = rest.strip_prefix(' ').unwrap_or(rest);
+            return true;
+        }
+        out.uptime = first;
     } else if seconds_of_day(inner).is_some() {
         out.date = inner;
-    } else if !is_caller(inner) {
+    } else if is_caller(inner) {
+        out.printer = inner;
+    } else if !is_short_date(inner) && !is_delta(inner) {
         return false;
     }
     out.text = rest.strip_prefix(' ').unwrap_or(rest);
@@ -209,49 +308,20 @@ fn worded<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
         out.text = rest.strip_prefix(' ').unwrap_or(rest);
         return true;
     }
-    if let Some(rest) = facility(text) {
+    if let Some(rest) = facility(text).or_else(|| file_and_line(text)) {
         out.text = rest;
         return true;
     }
     // `journalctl -o short-monotonic` names the host behind the time.
     if out.is_framed
-        && let Some((_, rest)) = text.split_once(' ')
+        && let Some((host, rest)) = text.split_once(' ')
         && let Some(rest) = rest.trim_start().strip_prefix("kernel:")
     {
+        out.host = host;
         out.text = rest.strip_prefix(' ').unwrap_or(rest);
         return true;
     }
     false
-}
-
-/// Bytes of `Feb  9 08:09:39`, with a year or a weekday in it or not.
-fn syslog_date(text: &str) -> Option<usize> {
-    const NAMES: [&str; 19] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon",
-        "Tue", "Wed", "Thu", "Fri", "Sat", "Sun",
-    ];
-    if !NAMES.contains(&text.get(..3)?) {
-        return None;
-    }
-    let mut at = 3;
-    for _ in 0..4 {
-        let blanks = text[at..].bytes().take_while(|b| *b == b' ').count();
-        let word = at + blanks;
-        let end = text[word..].find(' ').map_or(text.len(), |n| word + n);
-        let token = &text[word..end];
-        if blanks == 0 || token.is_empty() {
-            return None;
-        }
-        if seconds_of_day(token).is_some() {
-            return Some(end);
-        }
-        let is_part = token.bytes().all(|b| b.is_ascii_digit()) || NAMES.contains(&token);
-        if !is_part || token.len() > 4 {
-            return None;
-        }
-        at = end;
-    }
-    None
 }
 
 /// Behind a date: the host and `kernel:`, where they are. `is_android`: numbers of process and thread, a level and a tag.
@@ -263,6 +333,7 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
         && rest[..at].split_whitespace().count() <= 3
         && rest[..at].ends_with([' ', '.']) | (at == 0)
     {
+        out.host = rest[..at].split_whitespace().next().unwrap_or("");
         let message = &rest[at + "kernel:".len()..];
         out.text = message.strip_prefix(' ').unwrap_or(message);
         return;
@@ -281,7 +352,13 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
             && level.len() == 1
             && let Some(at) = rest.find(&format!(" {level} "))
         {
-            out.text = &rest[at + 3..];
+            let behind = &rest[at + 3..];
+            // A tag, which may be empty.
+            let tag = behind.trim_start();
+            out.text = match tag.split_once(": ") {
+                Some((name, text)) if name.trim().is_empty() || name.trim() == "kernel" => text,
+                _ => behind,
+            };
         }
         return;
     }
@@ -289,13 +366,30 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
     let (Some(_), Some(program)) = (words.next(), words.next()) else {
         return;
     };
-    if program.ends_with(':') && program.contains('[') && !program.starts_with('[') {
+    if rest.trim_start().starts_with('[') {
+        // The kernel's own time follows.
+    } else if is_program(program) {
         out.is_foreign = true;
     } else if program.starts_with('[')
         && let Some(at) = rest.find(" [")
+        && rest[at + 2..]
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit())
     {
+        out.host = rest[..at].trim();
         out.text = &rest[at + 1..];
     }
+}
+
+/// `systemd[1]:`; the kernel's `lowmem_reserve[]:` has no number.
+fn is_program(word: &str) -> bool {
+    let pid = word.strip_suffix("]:").and_then(|w| w.rsplit_once('['));
+    pid.is_some_and(|(name, pid)| {
+        !name.is_empty()
+            && name != "kernel"
+            && !pid.is_empty()
+            && pid.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// `kern  :warn  : ` of `dmesg -x`.
@@ -307,6 +401,21 @@ fn facility(text: &str) -> Option<&str> {
     let level = rest.bytes().take_while(u8::is_ascii_lowercase).count();
     let rest = rest[level..].trim_start_matches(' ').strip_prefix(':')?;
     (level > 0).then(|| rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// `kern.log:12:` and `kern.log-12-`, as grep names the place of a line.
+fn file_and_line(text: &str) -> Option<&str> {
+    let word = text.bytes().take(80).take_while(|b| *b != b' ').count();
+    let word = &text[..floor(text, word)];
+    [':', '-'].into_iter().find_map(|sign| {
+        word.match_indices(sign).find_map(|(at, _)| {
+            let behind = &word[at + 1..];
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            let is_file = word[..at].contains(['.', '/']);
+            (digits > 0 && is_file && behind[digits..].starts_with(sign))
+                .then(|| &text[at + 1 + digits + 1..])
+        })
+    })
 }
 
 /// The largest boundary of a character up to `most` bytes.
@@ -347,6 +456,21 @@ mod tests {
             "4,1234,4192154241,-;app: page allocation failure",
             "> > [ 4192.154241] app: page allocation failure",
             "Jan  1 00:00:01 router kern.warn kernel: [ 1.5] app: page allocation failure",
+            "Fri 2026-01-02 03:04:05 UTC host-d kernel: app: page allocation failure",
+            "Fri 2026-01-02 03:04:05 UTC host-d kernel[n/a]: app: page allocation failure",
+            "1767323045.123456 host-d kernel: app: page allocation failure",
+            "2026-01-02T03:04:05+0000 host-d kernel: app: page allocation failure",
+            "[ 4192.154241 <    0.000020>] app: page allocation failure",
+            "[ 4192.154241 <    0.000020 >] host-d kernel: app: page allocation failure",
+            "[<    0.000020>] app: page allocation failure",
+            "[Jan  2 03:04] app: page allocation failure",
+            "2026-01-02T03:04:05,123456+00:00 app: page allocation failure",
+            "2026-01-02T03:04:05.123000000Z [ 4192.154241] app: page allocation failure",
+            "Jan 02 03:04:05 [ 4192.154241] app: page allocation failure",
+            "01-02 03:04:05.678     0     0 W         : app: page allocation failure",
+            "@4000000037c219bf2ef02e94 app: page allocation failure",
+            "kern.log:12:app: page allocation failure",
+            "kern.log-112-app: page allocation failure",
         ] {
             assert_eq!(strip(line).text, "app: page allocation failure", "{line}");
         }
@@ -366,6 +490,35 @@ mod tests {
     fn another_programs_line_is_foreign() {
         assert!(strip("Feb  9 08:09:39 host systemd[1]: page allocation failure").is_foreign);
         assert!(!strip("Feb  9 08:09:39 host kernel: x").is_foreign);
+        let reserve = strip("2026-01-02T03:04:05Z [ 1.5] lowmem_reserve[]: 0 1");
+        assert_eq!(
+            (reserve.text, reserve.is_foreign),
+            ("lowmem_reserve[]: 0 1", false)
+        );
+    }
+
+    #[test]
+    fn the_host_is_named() {
+        for (line, host) in [
+            ("Feb  9 08:09:39 web1 kernel: x", "web1"),
+            ("Fri 2026-01-02 03:04:05 UTC web1 kernel: x", "web1"),
+            ("1767323045.123456 web1 kernel: x", "web1"),
+            ("[ 4192.154241] web1 kernel: x", "web1"),
+            ("2026-01-02 03:04:05 web1 [ 1.5] x", "web1"),
+            ("[ 4192.154241] x", ""),
+            ("Aug 27 17:20:03 kernel: x", ""),
+        ] {
+            assert_eq!(strip(line).host, host, "{line}");
+        }
+        assert_eq!(strip("[    1.5][  T12] x").printer, "T12");
+    }
+
+    #[test]
+    fn a_prefix_of_any_form_tells_its_time() {
+        let time = |prefix| stamp_in(prefix).stamp().map(|s| (s.seconds, s.since_boot));
+        assert_eq!(time("pod/a [ 12.500000] "), Some((12.5, true)));
+        assert_eq!(time("x y 01:00:07.5 z: "), Some((3607.5, false)));
+        assert_eq!(time("{host=\"a\"} "), None);
     }
 
     #[test]

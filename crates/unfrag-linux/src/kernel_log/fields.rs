@@ -3,7 +3,7 @@
 //! Invariant: nothing panics or overflows; a number that is cut off or beyond 64 bits is left out or largest.
 
 use super::report::{Blocks, Cache, Letters, Mask, Memory, Zone};
-use super::statement::zone_place;
+use super::statement::{is_ellipsis, zone_place};
 
 /// The number that `text` begins with, and what follows; saturates.
 pub fn number(text: &str) -> Option<(u64, &str)> {
@@ -147,9 +147,23 @@ pub fn zone(text: &str) -> Option<Zone> {
     let (name, amounts) = rest.split_once(' ')?;
     let mut zone = Zone {
         node,
+        is_node_named: text.trim_start().starts_with("Node"),
         name: name.to_owned(),
         ..Zone::default()
     };
+    each_kib(amounts, |key, n| {
+        if zone.kib.len() < MOST_AMOUNTS {
+            zone.kib.insert(key.to_owned(), n);
+        }
+    });
+    Some(zone)
+}
+
+/// Amounts of one line at most.
+const MOST_AMOUNTS: usize = 128;
+
+/// Each `name:5kB` of a line.
+fn each_kib(amounts: &str, mut found: impl FnMut(&str, u64)) {
     let mut from = amounts;
     while let Some(colon) = from.find(':') {
         let before = &from[..colon];
@@ -157,13 +171,40 @@ pub fn zone(text: &str) -> Option<Zone> {
         let rest = from[colon + 1..].trim_start();
         if let Some((n, rest)) = number(rest)
             && (rest.starts_with("kB") || rest.starts_with("KB"))
-            && zone.kib.len() < 128
         {
-            zone.kib.insert(key.to_owned(), n);
+            found(key, n);
         }
         from = &from[colon + 1..];
     }
-    Some(zone)
+}
+
+/// Adds the amounts of a `Node 0 active_anon:5kB ...` line.
+pub fn node(text: &str, memory: &mut Memory) {
+    memory.has_node_lines = true;
+    memory.node_lines = memory.node_lines.saturating_add(1);
+    each_kib(text, |key, n| {
+        if memory.node_kib.len() < MOST_AMOUNTS || memory.node_kib.contains_key(key) {
+            let sum = memory.node_kib.entry(key.to_owned()).or_default();
+            *sum = sum.saturating_add(n);
+        }
+    });
+}
+
+/// Adds the pool of a `Node 0 hugepages_total=4 ... hugepages_size=2048kB` line.
+pub fn hugepages(text: &str, memory: &mut Memory) {
+    if let (Some(total), Some(kib)) = (
+        after(text, "hugepages_total="),
+        after(text, "hugepages_size="),
+    ) {
+        let sum = memory.hugetlb_kib.unwrap_or(0);
+        memory.hugetlb_kib = Some(sum.saturating_add(total.saturating_mul(kib)));
+    }
+}
+
+/// Free pages of a contiguous memory area, and all of it: `=> 122 free of 16384 total pages`.
+pub fn cma_pages(text: &str) -> Option<(u64, u64)> {
+    let (free, total) = text.rsplit_once("=>")?.1.split_once(" free of ")?;
+    Some((number(free.trim())?.0, number(total.trim())?.0))
 }
 
 /// The numbers of a `lowmem_reserve[]:` line, in pages.
@@ -181,8 +222,11 @@ pub fn reserve(text: &str) -> Option<Vec<u64>> {
 pub fn blocks(text: &str) -> Option<(u32, String, Blocks)> {
     let (node, rest) = zone_place(text.trim_start())?;
     let (name, rest) = rest.split_once(':')?;
-    let mut blocks = Blocks::default();
     let mut rest = rest.trim_start();
+    if let Some(blocks) = elided(rest) {
+        return Some((node, name.trim().to_owned(), blocks));
+    }
+    let mut blocks = Blocks::default();
     if rest.starts_with("empty") {
         blocks.total_kib = Some(0);
     }
@@ -225,6 +269,38 @@ pub fn blocks(text: &str) -> Option<(u32, String, Blocks)> {
     Some((node, name.trim().to_owned(), blocks))
 }
 
+/// Free blocks of which columns were left out (`... 15*256kB ... 0*512kB`), if any were. Pages of 4 KiB are taken for
+/// granted where the first column is not there.
+fn elided(row: &str) -> Option<Blocks> {
+    let words: Vec<&str> = row.split_whitespace().collect();
+    words.iter().any(|w| is_ellipsis(w)).then_some(())?;
+    let column = |w: &&str| {
+        let (count, rest) = number(w)?;
+        let (kib, unit) = number(rest.strip_prefix('*')?)?;
+        (unit == "kB" && kib.is_power_of_two()).then_some((count, kib))
+    };
+    let columns: Vec<(u64, u64)> = words.iter().filter_map(column).collect();
+    let mut orders = vec![];
+    let page = match words.first().and_then(column) {
+        Some((_, kib)) => kib,
+        None => 4,
+    };
+    for (count, kib) in columns {
+        let order = (kib / page).checked_ilog2()?;
+        let order = usize::try_from(order).ok().filter(|o| *o < 40)?;
+        if orders.len() <= order {
+            orders.resize(order + 1, (0, Letters::default()));
+        }
+        orders[order].0 = count;
+    }
+    (!orders.is_empty()).then_some(Blocks {
+        page_kib: words.first().and_then(column).map(|c| c.1),
+        orders,
+        total_kib: None,
+        is_elided: true,
+    })
+}
+
 /// Counts in pages: `active_anon:5 inactive_anon:7`.
 pub fn counts(text: &str, memory: &mut Memory) {
     if text.starts_with("Active:") || text.starts_with("Free pages:") {
@@ -240,6 +316,18 @@ pub fn counts(text: &str, memory: &mut Memory) {
     }
 }
 
+/// Whether a line of the end of a memory report says what `memory` does not have yet.
+pub fn is_new_tail(text: &str, memory: &Memory) -> bool {
+    let has = |phrase: &str| text.contains(phrase);
+    if has("reserved pages") || has("pages reserved") {
+        memory.reserved_pages.is_none()
+    } else if has("pages cma reserved") {
+        memory.cma_pages.is_none()
+    } else {
+        memory.ram_pages.is_none()
+    }
+}
+
 /// What the end of a memory report says.
 pub fn tail(text: &str, memory: &mut Memory) {
     let first = number(text).map(|(n, rest)| (n, rest.trim_start()));
@@ -252,6 +340,7 @@ pub fn tail(text: &str, memory: &mut Memory) {
         {
             memory.reserved_pages = Some(n);
         }
+        Some((n, rest)) if rest.starts_with("pages cma reserved") => memory.cma_pages = Some(n),
         _ if text.starts_with("Free swap") => {
             memory.swap_free_kib = after(text, "=")
                 .or(after(text, ":"))
@@ -327,6 +416,9 @@ mod tests {
             (Some(64), 3, Some(384))
         );
         assert!(b.orders[0].1.has(Letters::CMA) && b.orders[2].1.has(Letters::HIGHATOMIC));
+        let (_, _, elided) = blocks("Normal: ... 7*256kB ... 0*512kB 0*4096kB").unwrap();
+        assert!(elided.is_elided && !elided.is_whole() && elided.page_kib.is_none());
+        assert_eq!((elided.orders.len(), elided.orders[6].0), (11, 7));
         let (_, _, cut) = blocks("Normal: 2*4kB 3*8k").unwrap();
         assert!(!cut.is_whole() && cut.orders.len() == 1);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What the beginning of a report says: who asked, for what, and with which flags. `spec: K.1`
 
 use super::fields;
-use super::report::{Kind as About, Report};
+use super::report::{Kind as About, Report, Virtual};
 use super::statement::{Kind, Statement};
 
 /// What the beginning of a report says.
@@ -45,13 +45,51 @@ pub fn report_of(p: &Statement) -> Option<Report> {
             r.task = fields::task(text, ": vmalloc");
             let sizes = ["allocation failure: ", "of ", "size "];
             r.bytes = sizes.iter().find_map(|s| fields::after(text, s));
-            r.order = r.order.or(Some(0));
+            let at = failed_at(text);
+            r.at = Some(at);
+            // The array's order follows from its bytes.
+            if let Virtual::PageArray(bytes) = at {
+                r.bytes = bytes;
+            } else {
+                r.order = r.order.or(Some(0));
+            }
         }
         About::Cma => {
             let pages = fields::after(text, "req-size:")?;
             r.cma = Some((pages, fields::signed_after(text, "ret:")));
+            r.cma_name = area(text);
         }
-        About::Slab | About::ShowMemory => {}
+        About::Slab => r.names_cpu = text.contains("memory on CPU"),
+        About::ShowMemory => {}
     }
     Some(r)
+}
+
+/// What a virtual allocation failed at.
+fn failed_at(text: &str) -> Virtual {
+    let has = |phrase: &str| text.contains(phrase);
+    if has("exceeds total pages") {
+        Virtual::ExceedsPages
+    } else if has("vm_struct allocation failed")
+        || has("Address range restricted")
+        || has("use vmalloc=")
+        || has("vmap allocation for size")
+    {
+        Virtual::NoRoom
+    } else if has("page array") {
+        Virtual::PageArray(fields::after(text, "array size "))
+    } else if has("failed to map pages") {
+        Virtual::Mapping
+    } else if has("failed to allocate pages") || has("failure, allocated") || has("page order") {
+        Virtual::Pages
+    } else {
+        Virtual::NotSaid
+    }
+}
+
+/// The contiguous memory area of `cma_alloc: NAME: alloc failed`.
+fn area(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("cma_alloc: ")?;
+    let name = rest.split_once(": alloc failed")?.0;
+    (!name.is_empty() && name.len() <= 64).then(|| name.to_owned())
 }

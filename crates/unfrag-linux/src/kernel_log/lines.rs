@@ -3,6 +3,7 @@
 //! Invariant: memory stays within two buffers of [`ROOM`] bytes; a longer line comes in pieces. Line numbers count line
 //! breaks of the input.
 
+use super::event;
 use aho_corasick::AhoCorasick;
 use memchr::{memchr, memchr_iter, memrchr};
 use std::io::{self, ErrorKind, Read};
@@ -42,8 +43,13 @@ const WORDS: [&str; 27] = [
     "quoted-printable",
 ];
 
-/// A line, its number, and the line before it if that was left out.
-pub type Line<'a> = (u64, &'a [u8], Option<&'a [u8]>);
+/// Lines before one with a word that come with it: the end of a report whose lines are in reverse order.
+const CONTEXT: usize = 48;
+/// Bytes of those lines.
+const MOST_CONTEXT: usize = 16 << 10;
+
+/// A line, its number, and whether it only stands before one with a word of a report.
+pub type Line<'a> = (u64, &'a [u8], bool);
 
 /// Lines of a log.
 pub struct Lines<R> {
@@ -54,8 +60,8 @@ pub struct Lines<R> {
     number: u64,
     is_at_end: bool,
     words: AhoCorasick,
-    /// Where the line before the next one stands in the buffer, if it was left out.
-    before: Option<(usize, usize)>,
+    /// The number of the line with a word that was found last: those before it come without being looked at.
+    found: u64,
 }
 
 impl<R: Read> Lines<R> {
@@ -67,13 +73,13 @@ impl<R: Read> Lines<R> {
             start: 0,
             number: 1,
             is_at_end: false,
-            words: AhoCorasick::new(WORDS).expect("the words are few"),
-            before: None,
+            words: AhoCorasick::new(WORDS.iter().chain(&event::WORDS)).expect("the words are few"),
+            found: 0,
         }
     }
 
     /// The next line and its number, without its line break; with `wanted_only` the next one that holds a word of a
-    /// report, and the line before it if that was left out. `None` at the end.
+    /// report, or one of [`CONTEXT`] lines before it that were left out. `None` at the end.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -82,7 +88,7 @@ impl<R: Read> Lines<R> {
             if self.start == self.buffer.len() && !self.fill()? {
                 return Ok(None);
             }
-            if wanted_only && !self.skip_to_wanted() {
+            if wanted_only && self.number >= self.found && !self.skip_to_wanted() {
                 continue;
             }
             let Some(len) = memchr(b'\n', &self.buffer[self.start..]) else {
@@ -90,24 +96,22 @@ impl<R: Read> Lines<R> {
                     continue;
                 }
                 let from = std::mem::replace(&mut self.start, self.buffer.len());
-                let before = self.before.take().map(|(from, to)| &self.buffer[from..to]);
-                return Ok(Some((self.number, &self.buffer[from..], before)));
+                let is_before = self.number < self.found;
+                return Ok(Some((self.number, &self.buffer[from..], is_before)));
             };
             let from = self.start;
             self.start += len + 1;
             self.number += 1;
-            let before = self.before.take().map(|(from, to)| &self.buffer[from..to]);
             return Ok(Some((
                 self.number - 1,
                 &self.buffer[from..from + len],
-                before,
+                self.number - 1 < self.found,
             )));
         }
     }
 
-    /// Moves to the next whole line that holds such a word; false if there is none in the buffer.
+    /// Moves to the next whole line that holds such a word, or to lines before it; false if there is none in the buffer.
     fn skip_to_wanted(&mut self) -> bool {
-        self.before = None;
         let rest = &self.buffer[self.start..];
         let (found, until) = match self.words.find(rest) {
             Some(found) => (
@@ -118,20 +122,27 @@ impl<R: Read> Lines<R> {
             None if self.is_at_end => (false, rest.len()),
             None => (false, memrchr(b'\n', rest).map_or(0, |at| at + 1)),
         };
-        if until > 0 {
-            let end = until - 1;
-            let from = memrchr(b'\n', &rest[..end]).map_or(0, |at| at + 1);
-            self.before = Some((self.start + from, self.start + end));
+        let lines = memchr_iter(b'\n', &rest[..until]).count() as u64;
+        // Lines before the next word stay while it is looked for in what is not read yet.
+        let mut from = until;
+        let mut kept = 0;
+        while from > 0 && kept < CONTEXT && until - from < MOST_CONTEXT {
+            from = memrchr(b'\n', &rest[..from - 1]).map_or(0, |at| at + 1);
+            kept += 1;
         }
-        self.number += memchr_iter(b'\n', &rest[..until]).count() as u64;
-        self.start += until;
         if found {
+            self.found = self.number + lines;
+            self.number += lines - kept as u64;
+            self.start += from;
             return true;
         }
-        if self.start < self.buffer.len() && !self.is_at_end && self.fill_or_end() {
+        self.number += lines - kept as u64;
+        self.start += from;
+        if !self.is_at_end && self.fill_or_end() {
             return false;
         }
-        // Only an unfinished line without such a word is left.
+        // Only lines without such a word are left.
+        self.number += kept as u64;
         self.start = self.buffer.len();
         false
     }
@@ -151,7 +162,6 @@ impl<R: Read> Lines<R> {
         if self.is_at_end || self.buffer.len() - self.start >= ROOM {
             return Ok(false);
         }
-        self.before = None;
         self.buffer.drain(..self.start);
         self.start = 0;
         let had = self.buffer.len();
@@ -176,8 +186,10 @@ mod tests {
     fn all(text: &str, wanted_only: bool) -> Vec<(u64, String)> {
         let mut lines = Lines::new(text.as_bytes());
         let mut found = vec![];
-        while let Some((n, line, _)) = lines.next(wanted_only).unwrap() {
-            found.push((n, String::from_utf8_lossy(line).into_owned()));
+        while let Some((n, line, is_before)) = lines.next(wanted_only).unwrap() {
+            if !is_before {
+                found.push((n, String::from_utf8_lossy(line).into_owned()));
+            }
         }
         found
     }
@@ -194,6 +206,21 @@ mod tests {
             all("a\n\nb", false),
             [(1, "a".into()), (2, String::new()), (3, "b".into())]
         );
+    }
+
+    #[test]
+    fn lines_before_a_wanted_one_come_with_it_once() {
+        for lines in [3, 100, 300_000] {
+            let text = "nothing here\n".repeat(lines) + "oom-kill\nmore\noom-kill\n";
+            let mut read = Lines::new(text.as_bytes());
+            let mut numbers = vec![];
+            while let Some((n, _, _)) = read.next(true).unwrap() {
+                numbers.push(n);
+            }
+            let last = lines as u64 + 3;
+            let first = (last - 2).saturating_sub(CONTEXT as u64).max(1);
+            assert_eq!(numbers, (first..=last).collect::<Vec<_>>(), "{lines}");
+        }
     }
 
     #[test]

@@ -6,8 +6,11 @@
 //! Invariant: at most [`MOST_OPEN`] reports are open.
 
 use super::draft::{Draft, settle};
+use super::event::Event;
 use super::fields;
 use super::headline::report_of;
+use super::holders::Tables;
+use super::pairs::Pairs;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
 use super::statement::{Kind, Statement};
 
@@ -15,14 +18,22 @@ use super::statement::{Kind, Statement};
 const MOST_OPEN: usize = 8;
 /// Zones of a memory report at most.
 const MOST_ZONES: usize = 4096;
-/// Seconds between failures that may be printed into one another.
-const TOGETHER: f64 = 2.0;
+/// Seconds between failures that may be printed into one another, and between two messages of one event.
+pub(super) const TOGETHER: f64 = 2.0;
+/// Lines behind a failure within which a driver tells of it.
+pub(super) const SAME_EVENT: u64 = 300;
+/// Seconds between two statements of one report; consoles may be slow.
+const PRINTED_WITHIN: f64 = 120.0;
+/// Seconds by which the times of one report may go back.
+const STAMPS_WITHIN: f64 = 1.0;
 
 /// What was found in a log.
 #[derive(Debug)]
 pub enum Found {
     /// A report.
     Report(Box<Report>),
+    /// A message that says by itself that memory was short.
+    Event(Box<Event>),
     /// A line that looks like part of one and was not understood.
     Skipped {
         /// Its number, from 1.
@@ -33,30 +44,41 @@ pub enum Found {
 }
 
 /// The reports that are open.
-pub struct Open<S> {
-    sink: S,
-    reports: Vec<Report>,
-    drafts: Vec<Draft>,
+#[derive(Default)]
+pub struct Open {
+    pub(super) found: Vec<Found>,
+    pub(super) reports: Vec<Report>,
+    pub(super) drafts: Vec<Draft>,
     /// Memory reports beyond one for each report that the open ones may have.
-    spare: usize,
-    suppressed: u64,
+    pub(super) spare: usize,
+    pub(super) suppressed: u64,
+    /// A beginning without its mask: prose, a subject, or a line that was cut off.
+    pub(super) cut: Option<Report>,
+    /// When the last statement was printed.
+    pub(super) last_time: Option<Stamp>,
+    /// A task that was killed, of which the next line may say more.
+    pub(super) killed: Option<Event>,
+    /// Tables of who holds memory; they are the last report's.
+    pub(super) tables: Tables,
+    /// Whether the open reports were printed into one another.
+    pub(super) is_mixed: bool,
+    pub(super) pairs: Pairs,
+    /// Statements since the last beginning.
+    pub(super) behind: u32,
 }
 
-impl<S: FnMut(Found)> Open<S> {
-    /// None; what is found later goes to `sink`.
-    pub fn new(sink: S) -> Self {
-        Open {
-            sink,
-            reports: vec![],
-            drafts: vec![],
-            spare: 0,
-            suppressed: 0,
-        }
+impl Open {
+    /// What was found since this was asked last.
+    pub fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
     }
 
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
-        self.reports.is_empty() && self.drafts.is_empty()
+        self.reports.is_empty()
+            && self.drafts.is_empty()
+            && self.cut.is_none()
+            && self.killed.is_none()
     }
 
     /// Whether a failure is open.
@@ -71,7 +93,7 @@ impl<S: FnMut(Found)> Open<S> {
 
     /// Names a line of which nothing was made.
     pub fn skip(&mut self, line: u64, why: &str) {
-        (self.sink)(Found::Skipped {
+        self.found.push(Found::Skipped {
             line,
             why: why.to_owned(),
         });
@@ -80,6 +102,9 @@ impl<S: FnMut(Found)> Open<S> {
     /// Takes a statement that is complete.
     pub fn apply(&mut self, p: &Statement) {
         let text = p.text.trim();
+        self.part(p);
+        self.pairs.take(p.kind);
+        self.behind = self.behind.saturating_add(1);
         match p.kind {
             Kind::Failure
             | Kind::Oom
@@ -116,137 +141,135 @@ impl<S: FnMut(Found)> Open<S> {
                         .or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
                 }
             }
-            Kind::OomKill | Kind::Killed => self.killed(text),
+            Kind::OomKill | Kind::Killed => {
+                self.tables.end();
+                self.killed(p);
+            }
+            Kind::Holder => self.tables.take(text),
+            Kind::CmaPages => {
+                if let Some(r) = self.reports.last_mut().filter(|r| r.kind == About::Cma) {
+                    r.cma_pages = fields::cma_pages(text);
+                }
+            }
             _ => self.memory(p),
         }
     }
 
+    /// Closes what was printed at another moment than a statement, or by another clock.
+    fn part(&mut self, p: &Statement) {
+        let Some(now) = &p.time else { return };
+        let begins = matches!(
+            p.kind,
+            Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cpu | Kind::MemInfo
+        );
+        let is_apart = self
+            .last_time
+            .as_ref()
+            .is_some_and(|last| match seconds(last, now) {
+                Some(s) => !(-STAMPS_WITHIN..=PRINTED_WITHIN).contains(&s),
+                None => begins,
+            });
+        if is_apart {
+            self.close();
+        }
+        self.last_time = Some(now.clone());
+    }
+
     fn headline(&mut self, p: &Statement) {
-        let Some(mut r) = report_of(p) else {
-            return self.skip(p.line, "the request cannot be read");
+        let Some(r) = report_of(p) else {
+            let has_mask = fields::mask(&p.text).raw.is_some();
+            if has_mask || !matches!(p.kind, Kind::Failure | Kind::Oom) {
+                self.skip(p.line, "the request cannot be read");
+            }
+            return;
         };
-        // The same failure, told once more by a kernel without an MMU.
-        if p.kind == Kind::Length
-            && let Some(last) = self.reports.last_mut()
-            && last.bytes.is_none()
-            && last.kind == About::AllocationFailure
+        // Prose and subjects have no mask; a line that was cut off is known by the lines behind it.
+        let has_mask = r.mask.raw.is_some() || r.mask.names.is_some();
+        if matches!(r.kind, About::AllocationFailure | About::Oom)
+            && p.kind != Kind::Length
+            && !has_mask
         {
-            last.bytes = r.bytes;
-            self.spare += 1;
+            self.close();
+            self.cut = Some(r);
             return;
         }
-        let has_begun = !self.drafts.is_empty();
-        // Its last lines may be missing; free blocks of all zones are the end of what matters.
-        let is_over = self.drafts.iter().all(|d| {
-            let zones = &d.memory.zones;
-            d.memory.ram_pages.is_some()
-                || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
-        });
-        let is_apart = |last: &Report| {
-            let apart = |a: &Stamp, b: &Stamp| b.since(a).is_none_or(|s| s.abs() > TOGETHER);
-            match (&last.time, &r.time) {
-                (Some(a), Some(b)) => apart(a, b),
-                _ => r.line.saturating_sub(last.line) > 100,
-            }
+        self.cut = None;
+        if p.kind == Kind::Length && self.is_told_again(&r) {
+            return;
+        }
+        self.begin(r);
+    }
+
+    /// Whether a kernel without an MMU tells the length of the last failure; if so, that takes it.
+    fn is_told_again(&mut self, r: &Report) -> bool {
+        let Some(last) = self.reports.last_mut() else {
+            return false;
         };
-        if has_begun && is_over
+        if last.bytes.is_none() && last.kind == About::AllocationFailure {
+            last.bytes = r.bytes;
+            self.spare += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Opens a report, beside those that may be printed at the same time.
+    pub(super) fn begin(&mut self, mut r: Report) {
+        let is_apart = |last: &Report| match (&last.time, &r.time) {
+            (Some(a), Some(b)) => seconds(a, b).is_none_or(|s| s.abs() > TOGETHER),
+            (None, None) => r.line.saturating_sub(last.line) > 100,
+            _ => true,
+        };
+        if self.is_over()
             || self.reports.last().is_some_and(is_apart)
+            // A cache's report has no memory report of its own.
+            || r.kind == About::Slab
+            || self.reports.iter().any(|r| r.kind == About::Slab)
             || self.reports.len() >= MOST_OPEN
             || self.reports.is_empty()
         {
             self.close();
         }
+        self.last_time = r.time.clone().or(self.last_time.take());
         r.suppressed = std::mem::take(&mut self.suppressed);
+        self.is_mixed |= !self.drafts.is_empty();
+        if self.reports.is_empty() {
+            self.pairs = Pairs::default();
+            self.pairs.take(Kind::Failure);
+        }
+        self.behind = 0;
         self.reports.push(r);
     }
 
-    /// A line that names the task: its release or its cpuset.
-    fn of_task(&mut self, p: &Statement) {
-        let text = p.text.trim();
-        let found = match p.kind {
-            Kind::Cpu => fields::task_and_release(text),
-            _ => fields::task(text, " cpuset=").map(|t| (t, None)),
-        };
-        let Some((task, release)) = found else { return };
-        let is_theirs = |r: &Report| r.task.as_deref() == Some(task.as_str());
-        let lacks = |r: &Report| {
-            if p.kind == Kind::Cpu {
-                r.kernel.is_none()
-            } else {
-                r.mems_allowed.is_none()
-            }
-        };
-        let at = self
-            .reports
-            .iter()
-            .position(|r| is_theirs(r) && lacks(r))
-            .or_else(|| self.reports.iter().rposition(lacks));
-        let Some(r) = at.map(|at| &mut self.reports[at]) else {
-            return;
-        };
-        if p.kind == Kind::Cpu {
-            r.kernel = release;
-            r.task.get_or_insert(task);
-        } else {
-            r.mems_allowed = fields::nodes(text, "mems_allowed=");
-        }
-    }
-
-    fn call(&mut self, text: &str) {
-        let Some(r) = self.reports.last_mut() else {
-            return;
-        };
-        r.is_manual |= text.contains("moom_callback") || text.contains("sysrq_handle_moom");
-        let mut words = text.split_whitespace().skip_while(|w| !w.contains("+0x"));
-        let Some(function) = words.next().and_then(|w| w.split("+0x").next()) else {
-            return;
-        };
-        let function = function.trim_start_matches(['.', '?', '(']);
-        if r.calls.len() < Report::MOST_CALLS && !function.is_empty() && function.len() < 128 {
-            let module = words
-                .next()
-                .filter(|w| w.starts_with('[') && w.ends_with(']'));
-            r.calls
-                .push(module.map_or_else(|| function.to_owned(), |m| format!("{function} {m}")));
-        }
-    }
-
-    fn killed(&mut self, text: &str) {
-        let Some(r) = self.reports.iter_mut().rev().find(|r| r.kind == About::Oom) else {
-            if let Some(r) = self.reports.last_mut()
-                && let Some(name) = text.strip_prefix("VM: killing process ")
-            {
-                r.killed = Some(name.trim().to_owned());
-                r.task.get_or_insert(name.trim().to_owned());
-            }
-            return;
-        };
-        const CGROUP: [&str; 4] = [
-            "CONSTRAINT_MEMCG",
-            "Memory cgroup out of memory",
-            "as a result of limit of",
-            "memory: usage",
-        ];
-        r.is_cgroup |= CGROUP.iter().any(|c| text.contains(c));
-        for name in ["oom_memcg=", "limit of "] {
-            if let Some(at) = text.find(name) {
-                let group = text[at + name.len()..].split([',', ' ']).next();
-                r.cgroup = group
-                    .map(str::to_owned)
-                    .filter(|g| !g.is_empty())
-                    .or(r.cgroup.take());
-            }
-        }
-        if text.contains("rocess ") {
-            let name = text.split_once('(').and_then(|(_, n)| n.split_once(')'));
-            r.killed = name.map(|(n, _)| n.to_owned()).or(r.killed.take());
-        }
+    /// Whether the memory reports are there to their ends. The last lines may be missing; free blocks of all zones are
+    /// the end of what matters.
+    pub(super) fn is_over(&self) -> bool {
+        !self.drafts.is_empty()
+            && self.drafts.iter().all(|d| {
+                let zones = &d.memory.zones;
+                d.memory.ram_pages.is_some()
+                    || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
+            })
     }
 
     fn memory(&mut self, p: &Statement) {
         let text = p.text.trim();
+        // A memory report begins with its numbers.
+        if let Some(d) = self.drafts.last_mut()
+            && d.memory.zones.is_empty()
+            && d.memory.pages.is_empty()
+            && !matches!(p.kind, Kind::Tail)
+        {
+            d.memory.line = p.line;
+        }
+        if self.reports.iter().any(|r| r.kind == About::Slab) {
+            self.close();
+        }
         match p.kind {
             Kind::MemInfo => {
+                if let Some(cut) = self.cut.take() {
+                    self.skip(cut.line, "the request cannot be read");
+                }
                 self.draft(p, true);
             }
             Kind::Counts => {
@@ -257,7 +280,12 @@ impl<S: FnMut(Found)> Open<S> {
                     None => fields::counts(text, &mut self.draft(p, false).memory),
                 }
             }
-            Kind::Node => self.draft(p, false).memory.has_node_lines = true,
+            Kind::Node => fields::node(text, &mut self.draft(p, false).memory),
+            Kind::Hugepages => {
+                if let Some(d) = self.drafts.last_mut() {
+                    fields::hugepages(text, &mut d.memory);
+                }
+            }
             Kind::Zone => match fields::zone(text).filter(|z| !z.kib.is_empty()) {
                 Some(zone) => self.zone(p, zone),
                 None => self.skip(p.line, "a zone without a number that can be read"),
@@ -291,6 +319,7 @@ impl<S: FnMut(Found)> Open<S> {
                         None => {
                             let zone = Zone {
                                 node,
+                                is_node_named: text.starts_with("Node"),
                                 name,
                                 blocks: Some(blocks),
                                 ..Zone::default()
@@ -305,7 +334,7 @@ impl<S: FnMut(Found)> Open<S> {
                 if let Some(d) = self
                     .drafts
                     .iter_mut()
-                    .find(|d| d.memory.ram_pages.is_none())
+                    .find(|d| fields::is_new_tail(text, &d.memory))
                 {
                     fields::tail(text, &mut d.memory);
                     d.has_tail = true;
@@ -356,29 +385,74 @@ impl<S: FnMut(Found)> Open<S> {
         self.drafts.last_mut().expect("one was made")
     }
 
+    /// Takes from reports that were printed into one another what cannot be told apart: all memory, unless their lines
+    /// came in pairs.
+    fn part_mixed(&mut self, drafts: &mut Vec<Memory>) {
+        let is_mixed = std::mem::take(&mut self.is_mixed) || drafts.len() > 1;
+        if self.reports.len() < 2 || !is_mixed {
+            return;
+        }
+        self.reports.iter_mut().for_each(|r| r.calls.clear());
+        if self.reports.len() == 2 && drafts.len() == 2 && self.pairs.are_whole() {
+            return;
+        }
+        if let Some(memory) = drafts.first() {
+            self.skip(
+                memory.line,
+                "reports were printed into one another, and which memory is whose cannot be told",
+            );
+        }
+        drafts.clear();
+    }
+
     /// Gives the open reports, each with its memory report.
     pub fn close(&mut self) {
+        self.cut = None;
+        self.last_time = None;
+        if let Some(event) = self.killed.take() {
+            self.found.push(Found::Event(Box::new(event)));
+        }
         let mut drafts: Vec<Memory> = self.drafts.drain(..).map(Draft::finish).collect();
         if let [a, b] = &mut drafts[..] {
             settle(a, b);
         }
+        self.part_mixed(&mut drafts);
+        let holders = std::mem::take(&mut self.tables).finish();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
-            for memory in drafts.drain(..) {
+            let last = drafts.len().saturating_sub(1);
+            for (i, memory) in drafts.drain(..).enumerate() {
                 let mut r = Report::new(About::ShowMemory, memory.line, memory.time.clone());
                 r.memory = Some(memory);
-                (self.sink)(Found::Report(Box::new(r)));
+                if i == last {
+                    r.holders = holders.clone();
+                }
+                self.found.push(Found::Report(Box::new(r)));
             }
         }
         // Where there are fewer memory reports than failures, the kernel left out those of the first.
         let without = self.reports.len().saturating_sub(drafts.len());
+        if let Some(r) = self.reports.last_mut() {
+            r.holders = holders;
+        }
         let mut drafts = drafts.into_iter();
         for (i, mut r) in self.reports.drain(..).enumerate() {
             if i >= without {
                 r.memory = drafts.next();
             }
-            (self.sink)(Found::Report(Box::new(r)));
+            self.found.push(Found::Report(Box::new(r)));
         }
         self.spare = 0;
     }
+}
+
+/// Seconds from one time to a later one; those of a day go on beyond midnight. `None` if their clocks differ.
+pub(super) fn seconds(from: &Stamp, to: &Stamp) -> Option<f64> {
+    const DAY: f64 = 86_400.0;
+    let s = to.since(from)?;
+    Some(match from.since_boot {
+        false if s < -DAY / 2.0 => s + DAY,
+        false if s > DAY / 2.0 => s - DAY,
+        _ => s,
+    })
 }

@@ -65,6 +65,34 @@ pub struct Mask {
     pub names: Option<String>,
 }
 
+/// What a virtual allocation failed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Virtual {
+    /// No room of that size in the range of addresses.
+    NoRoom,
+    /// The size exceeds all pages of the machine.
+    ExceedsPages,
+    /// Pages of the order that the text names.
+    Pages,
+    /// The array of pointers to its pages, of so many bytes.
+    PageArray(Option<u64>),
+    /// The page tables.
+    Mapping,
+    /// Not said: kernels to 5.12 print one line for a size of 0, one that exceeds memory, and addresses that are used up.
+    NotSaid,
+}
+
+/// What holds memory, as far as tables beside a memory report tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// Tasks by name: how many, and their resident pages; `None` if the table is not there from its head to its end.
+    pub tasks: Option<BTreeMap<String, (u64, u64)>>,
+    /// Unreclaimable slab caches with their KiB; `None` as with tasks.
+    pub caches: Option<BTreeMap<String, u64>>,
+    /// Places in the code that allocate most, with bytes and number of allocations, the largest first (6.10 and later).
+    pub allocations: Vec<(String, u64, u64)>,
+}
+
 /// A slab cache that got no pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cache {
@@ -76,6 +104,23 @@ pub struct Cache {
     pub order: Option<i32>,
     /// Order of its slabs when memory is fragmented; SLUB.
     pub min_order: Option<i32>,
+}
+
+impl Cache {
+    /// Whether it is a control group's own: `name(id:group)`.
+    pub fn is_of_cgroup(&self) -> bool {
+        let Some((_, group)) = self.name.split_once('(') else {
+            return false;
+        };
+        let id = group.split(':').next().unwrap_or("");
+        group.contains(':') && !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())
+    }
+
+    /// The control group that it is of.
+    pub fn cgroup(&self) -> Option<&str> {
+        let (_, group) = self.name.split_once(':').filter(|_| self.is_of_cgroup())?;
+        Some(group.trim_end_matches(')')).filter(|g| !g.is_empty())
+    }
 }
 
 /// A report.
@@ -97,6 +142,12 @@ pub struct Report {
     pub bytes: Option<u64>,
     /// Pages asked for from a contiguous memory area, and the error number.
     pub cma: Option<(u64, Option<i64>)>,
+    /// Free pages of that area, and all of it.
+    pub cma_pages: Option<(u64, u64)>,
+    /// Name of that area.
+    pub cma_name: Option<String>,
+    /// What a virtual allocation failed at.
+    pub at: Option<Virtual>,
     /// Nodes that the request is limited to; `None` if to none.
     pub nodemask: Option<Vec<u32>>,
     /// Nodes that the task's cpuset has.
@@ -125,6 +176,10 @@ pub struct Report {
     pub memory: Option<Memory>,
     /// Whether the form is that of kernels before 2.6.39 (`failure.` with a full stop).
     pub is_old_form: bool,
+    /// Whether a slab cache's line names the CPU that asked, as kernels have done since 2024.
+    pub names_cpu: bool,
+    /// What holds memory.
+    pub holders: Holders,
 }
 
 impl Report {
@@ -142,6 +197,9 @@ impl Report {
             mask: Mask::default(),
             bytes: None,
             cma: None,
+            cma_pages: None,
+            cma_name: None,
+            at: None,
             nodemask: None,
             mems_allowed: None,
             stall_ms: None,
@@ -156,6 +214,8 @@ impl Report {
             no_compaction: false,
             memory: None,
             is_old_form: false,
+            names_cpu: false,
+            holders: Holders::default(),
         }
     }
 }
@@ -175,6 +235,14 @@ pub struct Memory {
     pub ram_pages: Option<u64>,
     /// Page frames that the kernel keeps for itself.
     pub reserved_pages: Option<u64>,
+    /// Page frames of contiguous memory areas.
+    pub cma_pages: Option<u64>,
+    /// Amounts of the lines of whole nodes in KiB, added up.
+    pub node_kib: BTreeMap<String, u64>,
+    /// Lines of whole nodes.
+    pub node_lines: u32,
+    /// Memory of huge page pools in KiB; `None` where no line tells.
+    pub hugetlb_kib: Option<u64>,
     /// Free swap in KiB.
     pub swap_free_kib: Option<u64>,
     /// Swap in KiB.
@@ -208,6 +276,8 @@ impl Memory {
 pub struct Zone {
     /// NUMA node; 0 for kernels that name none.
     pub node: u32,
+    /// Whether the text names the node, as kernels built for NUMA do.
+    pub is_node_named: bool,
     /// Zone.
     pub name: String,
     /// The amounts by their names, `free` and `min` among them.
@@ -239,6 +309,8 @@ pub struct Blocks {
     pub orders: Vec<(u64, Letters)>,
     /// The sum in KiB that the line ends with.
     pub total_kib: Option<u64>,
+    /// Whether columns were left out of the row: those stand as 0 and are not known.
+    pub is_elided: bool,
 }
 
 impl Blocks {

@@ -3,6 +3,7 @@
 //! Invariant: [`kind_of`] looks at the beginning of a message and at fixed phrases alone, so that it takes time in its
 //! length.
 
+use super::holders;
 use super::report::Stamp;
 
 /// What a line states.
@@ -48,8 +49,14 @@ pub enum Kind {
     Blocks,
     /// Page cache, swap, page frames: the end of a memory report.
     Tail,
-    /// A table of per-CPU lists, of hugepages or of tasks.
+    /// A table of per-CPU lists.
     Table,
+    /// A pool of huge pages.
+    Hugepages,
+    /// A line of the tables of tasks, of slab caches or of places that allocate.
+    Holder,
+    /// `=> 122 free of 16384 total pages`, of a contiguous memory area.
+    CmaPages,
     /// `oom-kill:constraint=...`, `Memory cgroup out of memory`.
     OomKill,
     /// `Out of memory: Killed process N (NAME)`.
@@ -67,6 +74,9 @@ impl Kind {
                 | Kind::Suppressed
                 | Kind::NoCompaction
                 | Kind::Table
+                | Kind::Hugepages
+                | Kind::Holder
+                | Kind::CmaPages
         )
     }
 }
@@ -90,9 +100,13 @@ pub fn kind_of(message: &str) -> Option<Kind> {
     let text = message.trim_start();
     let first = *text.as_bytes().first()?;
     match first {
+        b'[' if holders::is_task(text) => return Some(Kind::Holder),
         b'[' => return (text.starts_with("[<") || is_call(text)).then_some(Kind::Call),
         b'?' | b'<' if is_call(text) => return Some(Kind::Call),
         _ => {}
+    }
+    if holders::is_line(text) {
+        return Some(Kind::Holder);
     }
     if let Some(kind) = memory(text, first) {
         return Some(kind);
@@ -119,12 +133,13 @@ fn headline(text: &str) -> Option<Kind> {
     if has("invoked oom-killer") || text.starts_with("oom-killer:") {
         return Some(Kind::Oom);
     }
-    if has("Unable to allocate memory on node") {
+    if has("Unable to allocate memory on node") || has("Unable to allocate memory on CPU") {
         return Some(Kind::Slab);
     }
     if has("vmalloc: allocation failure")
         || has("vmalloc error: size")
         || has("vmap allocation for size")
+        || has("vmalloc_node_range for size")
     {
         return Some(Kind::Vmalloc);
     }
@@ -133,6 +148,9 @@ fn headline(text: &str) -> Option<Kind> {
     }
     if has("Allocation of length ") {
         return Some(Kind::Length);
+    }
+    if has(" free of ") && has("=>") && has("total pages") {
+        return Some(Kind::CmaPages);
     }
     (has("SysRq") || has("sysrq:")).then_some(())?;
     has("Show Memory").then_some(Kind::Show)
@@ -211,12 +229,13 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
         return Some(Kind::Counts);
     }
     let (_, rest) = zone_place(text)?;
-    if text.starts_with("Node")
-        && ["hugepages_total", "memory in pages"]
-            .iter()
-            .any(|t| rest.starts_with(t))
-    {
-        return Some(Kind::Table);
+    if text.starts_with("Node") {
+        if rest.starts_with("hugepages_total") {
+            return Some(Kind::Hugepages);
+        }
+        if rest.starts_with("memory in pages") {
+            return Some(Kind::Table);
+        }
     }
     let is_node = ["active_anon:", "inactive_anon:", "reclaimable:"]
         .iter()
@@ -240,7 +259,10 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
     }
     let blocks = behind.strip_prefix(':')?.trim_start();
     let digits = blocks.bytes().take_while(u8::is_ascii_digit).count();
-    let is_blocks = digits > 0 && blocks[digits..].starts_with('*') || blocks.starts_with("empty");
+    // Whoever pasted it may have left out columns.
+    let is_elided = is_ellipsis(blocks) && blocks.contains('*') && blocks.contains("kB");
+    let is_blocks =
+        digits > 0 && blocks[digits..].starts_with('*') || blocks.starts_with("empty") || is_elided;
     is_blocks.then_some(Kind::Blocks)
 }
 
@@ -299,6 +321,13 @@ fn is_counts(text: &str) -> bool {
         )
 }
 
+/// Whether the text begins with the sign of something left out.
+pub fn is_ellipsis(text: &str) -> bool {
+    ["...", "\u{2026}", "[...]", "[\u{2026}]", "(...)"]
+        .iter()
+        .any(|e| text.starts_with(e))
+}
+
 /// The node of `Node 0 DMA ...`, and what follows; node 0 where none is named.
 pub fn zone_place(text: &str) -> Option<(u32, &str)> {
     let Some(rest) = text.strip_prefix("Node") else {
@@ -354,6 +383,7 @@ mod tests {
             ("lowmem_reserve[]: 0 0", Kind::Reserve),
             ("Node 0 DMA: 1*4kB (U) 0*8kB = 4kB", Kind::Blocks),
             ("HighMem: empty", Kind::Blocks),
+            ("DMA32: ... 15*256kB ... 0*512kB", Kind::Blocks),
             ("Node 2 DMA per-cpu:", Kind::Table),
             ("CPU    0: hi:    6, btch:   1 usd:   5", Kind::Table),
             ("261247 pages of RAM", Kind::Tail),
@@ -365,7 +395,22 @@ mod tests {
             ("Pid: 0, comm: swapper Not tainted 2.6.32-rc6 #1", Kind::Cpu),
             (" [<802f63f2>] dump_stack+0x1e/0x3c", Kind::Call),
             (" warn_alloc.cold+0x7b/0xdf", Kind::Call),
-            ("Node 0 hugepages_total=0 hugepages_free=0", Kind::Table),
+            ("Node 0 hugepages_total=0 hugepages_free=0", Kind::Hugepages),
+            (
+                "SLUB: Unable to allocate memory on CPU 1 (of node 0) on node -1, gfp=0x820(GFP_ATOMIC)",
+                Kind::Slab,
+            ),
+            (
+                "[    268]     0   268    22862      267   208896        0          -250 logger",
+                Kind::Holder,
+            ),
+            ("Unreclaimable slab info:", Kind::Holder),
+            ("xfs_icr                  263KB        263KB", Kind::Holder),
+            ("   65536    16 mm/x.c:22 func:new_page", Kind::Holder),
+            (
+                "cma: number of available pages: 3@125+20@4076=> 23 free of 16384 total pages",
+                Kind::CmaPages,
+            ),
         ] {
             assert_eq!(kind_of(line), Some(kind), "{line}");
         }

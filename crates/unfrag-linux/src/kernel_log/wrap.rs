@@ -30,7 +30,11 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
             text.len() < 400 && words.iter().any(|w| text.contains(w))
                 || so_far.matches('(').count() > so_far.matches(')').count()
         }
-        Kind::Cpu => text.len() < 100 && (text.contains('#') || text.contains("ainted")),
+        Kind::Cpu => {
+            let last = so_far.rsplit(' ').next().unwrap_or("");
+            let is_cut = last.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(' ');
+            text.len() < 100 && (text.contains('#') || text.contains("ainted") || is_cut)
+        }
         Kind::OomKill => text.contains(['=', ',', '/', ':']),
         Kind::Cpuset | Kind::Cache | Kind::Killed | Kind::Tail => {
             text.contains(['=', ':']) && text.len() < 100
@@ -90,7 +94,11 @@ fn is_fragment(text: &str) -> bool {
 
 /// Puts the next line of a wrapped statement behind the text so far, with a blank or without.
 pub fn join(kind: Kind, so_far: &mut String, next: &str) {
-    let next = next.trim_end();
+    let next = match kind {
+        // Whoever wrapped it may have indented what follows.
+        Kind::Cpu => next.trim(),
+        _ => next.trim_end(),
+    };
     if !so_far.ends_with(' ') && !next.starts_with(' ') && needs_blank(kind, so_far, next) {
         so_far.push(' ');
     }
@@ -150,6 +158,12 @@ fn needs_blank(kind: Kind, so_far: &str, next: &str) -> bool {
                 && !first.starts_with([',', ')', ':'])
         }
         Kind::OomKill => false,
+        // A release that was cut in two: what follows a whole one is the number of the build.
+        Kind::Cpu => {
+            let is_release =
+                last.starts_with(|c: char| c.is_ascii_digit()) && so_far.contains("ainted");
+            !(is_release && !first.starts_with('#') || first.starts_with('.'))
+        }
         _ => true,
     }
 }
@@ -162,6 +176,19 @@ mod tests {
         let mut text = pieces[0].to_owned();
         pieces[1..].iter().for_each(|p| join(kind, &mut text, p));
         text
+    }
+
+    #[test]
+    fn a_release_is_put_together_wherever_it_was_cut() {
+        let line = "CPU: 1 PID: 7 Comm: a Not tainted 5.4.19-100.fc30.x86_64 #1 SMP";
+        for at in line.find("5.4").unwrap()..line.find("1 SMP").unwrap() {
+            let (a, b) = line.split_at(at);
+            let text = joined(Kind::Cpu, &[a.trim_end(), b.trim_start()]);
+            assert!(
+                text.contains("tainted 5.4.19-100.fc30.x86_64 #"),
+                "{a:?} {b:?}: {text}"
+            );
+        }
     }
 
     #[test]

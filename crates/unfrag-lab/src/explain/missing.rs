@@ -1,0 +1,154 @@
+//! Zones that a report lacks, and settings that follow from all of them. `spec: K.2, K.4, 1.3, 1.6`
+//!
+//! Each zone's `lowmem_reserve` grows with every populated zone above it, so it tells of zones whose lines were cut off.
+//! The sum of free memory tells of others; that of present memory only keeps settings from being computed.
+//!
+//! Invariant: a setting is computed only where nothing tells that a zone is missing.
+
+use super::amounts::{kind_of, page_kib, sum};
+use unfrag::ZoneKind;
+use unfrag_linux::kernel_log::{Memory, Report, Zone};
+
+/// The zones that columns of `lowmem_reserve` stand for; `None` where more than one set of zones has so many.
+fn columns(memory: &Memory) -> Option<Vec<ZoneKind>> {
+    use ZoneKind::{Dma, Dma32, HighMem, Movable, Normal};
+    let has = |kind| memory.zones.iter().any(|z| kind_of(&z.name) == kind);
+    let n = memory
+        .zones
+        .iter()
+        .filter_map(|z| Some(z.reserve.as_ref()?.len()))
+        .max()?;
+    let is_named = memory.zones.iter().any(|z| z.is_node_named);
+    // Kernels of 32 bits have high memory, and seldom nodes.
+    let is_narrow = has(HighMem) || !has(Dma32) && has(Dma) && !is_named;
+    match (n, is_narrow) {
+        // Device memory has the column behind Movable.
+        (5, false) => Some(vec![Dma, Dma32, Normal, Movable, Movable]),
+        (4, false) => Some(vec![Dma, Dma32, Normal, Movable]),
+        (4, true) => Some(vec![Dma, Normal, HighMem, Movable]),
+        (3, true) if has(Dma) => Some(vec![Dma, Normal, HighMem]),
+        (3, true) => Some(vec![Normal, HighMem, Movable]),
+        _ => None,
+    }
+}
+
+/// Columns of `reserve` at which a populated zone above is counted.
+fn steps(reserve: &[u64]) -> Vec<usize> {
+    let mut most = 0;
+    let mut at = vec![];
+    for (i, &pages) in reserve.iter().enumerate() {
+        if pages > most {
+            most = pages;
+            at.push(i);
+        }
+    }
+    at
+}
+
+/// Whether lines of the zone's own amounts are there, and it has memory.
+fn is_populated(z: &Zone) -> bool {
+    z.size_kib() != Some(0) && z.name != "Device"
+}
+
+fn seen_above(z: &Zone, memory: &Memory) -> usize {
+    let is_above =
+        |o: &&Zone| o.node == z.node && kind_of(&o.name) > kind_of(&z.name) && is_populated(o);
+    memory.zones.iter().filter(is_above).count()
+}
+
+/// Whether the zone's `lowmem_reserve` tells of more zones above it than are in the text.
+pub fn lacks_above(z: &Zone, memory: &Memory) -> bool {
+    let reserve = z.reserve.as_deref().unwrap_or_default();
+    steps(reserve).len() > seen_above(z, memory)
+}
+
+/// What a zone keeps from requests for zones up to `highest`, by the columns alone; `None` where they do not tell.
+pub fn kept_by_columns(z: &Zone, memory: &Memory, highest: ZoneKind) -> Option<u64> {
+    let columns = columns(memory)?;
+    let reserve = z.reserve.as_ref().filter(|r| r.len() == columns.len())?;
+    let of_request = reserve
+        .iter()
+        .zip(&columns)
+        .filter(|(_, kind)| **kind <= highest);
+    of_request.map(|(pages, _)| *pages).max()
+}
+
+/// Whether zones of a node are missing that requests for zones up to `highest` may use.
+fn lacks_usable(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
+    if !lacks_above(z, memory) {
+        return false;
+    }
+    let Some(columns) = columns(memory) else {
+        return true;
+    };
+    let is_seen = |kind| {
+        let mut of_node = memory.zones.iter().filter(|o| o.node == z.node);
+        of_node.any(|o| kind_of(&o.name) == kind)
+    };
+    let at = steps(z.reserve.as_deref().unwrap_or_default());
+    let mut told = at.iter().filter_map(|i| columns.get(*i));
+    told.any(|kind| *kind <= highest && !is_seen(*kind))
+}
+
+/// Free memory of all zones against what the text says of the whole: whether some is missing, or all is there; `None` where
+/// nothing tells.
+fn is_counted(memory: &Memory) -> Option<bool> {
+    let page = page_kib(memory)?;
+    let counted = memory.pages.get("free").filter(|n| **n > 0)?;
+    let free = sum(memory, "free");
+    Some(free.saturating_add(free / 3) >= counted.saturating_mul(page))
+}
+
+/// Whether the zones are as large as the machine's page frames.
+fn is_all_ram(memory: &Memory) -> Option<bool> {
+    let frames = memory.ram_pages.filter(|n| *n > 0)?;
+    let present = sum(memory, "present");
+    let kib = frames.saturating_mul(page_kib(memory)?);
+    (present > 0).then(|| present.saturating_add(present / 20) >= kib)
+}
+
+/// Whether zones that a request for zones up to `highest` may use are not in the text.
+pub fn lacks(r: &Report, memory: &Memory, highest: ZoneKind) -> bool {
+    if memory
+        .zones
+        .iter()
+        .any(|z| lacks_usable(z, memory, highest))
+    {
+        return true;
+    }
+    // A request that is limited to nodes has the lines of those alone.
+    let is_seen = |node: &u32| memory.zones.iter().any(|z| z.node == *node);
+    let is_limited = [&r.nodemask, &r.mems_allowed]
+        .iter()
+        .any(|nodes| nodes.as_ref().is_some_and(|n| n.iter().all(is_seen)));
+    !is_limited && is_counted(memory) == Some(false)
+}
+
+/// Whether nothing above the zone can be missing that the request may use, though its `lowmem_reserve` is not there.
+pub fn is_surely_highest(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
+    kind_of(&z.name) >= highest || is_counted(memory) == Some(true)
+}
+
+/// `vm.min_free_kbytes`: the sum of the marks without their boosts, of zones that share the setting. HighMem and Movable
+/// have marks of their own. `spec: 1.3`
+pub fn min_free_kbytes(memory: &Memory) -> Option<u64> {
+    let zones = || memory.zones.iter().filter(|z| z.name != "Device");
+    let columns = zones()
+        .filter_map(|z| Some(z.reserve.as_ref()?.len()))
+        .max()?;
+    let is_whole = |z: &Zone| {
+        let has_amounts = z.size_kib().is_some() && z.kib("low").is_some();
+        let has_columns = z.reserve.as_ref().is_some_and(|r| r.len() == columns);
+        has_amounts && has_columns && !lacks_above(z, memory)
+    };
+    let is_short = [is_counted(memory), is_all_ram(memory)].contains(&Some(false));
+    if !zones().all(is_whole) || is_short {
+        return None;
+    }
+    let shares = |z: &&Zone| !matches!(z.name.as_str(), "HighMem" | "Movable");
+    let own = |z: &Zone| Some(z.kib("min")?.saturating_sub(z.kib("boost").unwrap_or(0)));
+    let sum = zones()
+        .filter(shares)
+        .try_fold(0u64, |sum, z| Some(sum.saturating_add(own(z)?)))?;
+    (sum > 0).then_some(sum)
+}
