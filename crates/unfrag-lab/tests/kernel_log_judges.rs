@@ -555,7 +555,7 @@ fn who_has_the_memory_is_said() {
         "x_inode",
         "inode_alloc [x]",
     ] {
-        assert!(shown.contains(needed), "{needed}: {shown}");
+        assert!(shown.contains(needed), "{needed}: {}", &*shown);
     }
 }
 
@@ -624,7 +624,8 @@ fn numbers_beyond_all_memory_are_a_bug_and_not_shown() {
     let shown = text::render(&explained(&log));
     assert!(
         !shown.contains("72,057") && !shown.contains("288,230") && !shown.contains("99,395"),
-        "{shown}"
+        "{}",
+        &*shown
     );
 }
 
