@@ -139,7 +139,12 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file()?.write(bytes)
+        let written = self.file()?.write(bytes);
+        written.map_err(|e| match self.place {
+            // It is not the target that is full.
+            Place::Unnamed(_) if no_room::is_full(&e) => no_room::temporary(e, None),
+            _ => e,
+        })
     }
     fn flush(&mut self) -> io::Result<()> {
         self.file()?.flush()

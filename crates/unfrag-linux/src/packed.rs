@@ -73,6 +73,11 @@ impl Allowance {
         share.saturating_add(BASE)
     }
 
+    /// Bytes that were kept so far.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
     /// So many more bytes are kept.
     ///
     /// # Errors

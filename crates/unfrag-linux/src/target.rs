@@ -5,7 +5,8 @@
 //!
 //! Somebody else may have laid a link, so that root writes to a file of their choice. A link of another user is
 //! therefore followed only to what is that user's own, and where everybody may write (`/tmp`) not at all; nor is
-//! another user's pipe written to there. Links of the user who writes, and root's, are followed.
+//! another user's pipe written to there. Links of the user who writes, and root's, are followed. The same holds for
+//! links among the directories on the way.
 //!
 //! Invariant: a [`Target`] holds a path that is no link itself, so whoever writes there needs no link to be followed.
 
@@ -13,6 +14,8 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::input_text::escaped_path;
 
 /// Symbolic links that are followed one after the other, as many as Linux follows.
 const MOST_LINKS: u32 = 40;
@@ -86,6 +89,7 @@ fn follow(path: &Path) -> io::Result<End> {
         if let Some(descriptor) = descriptor(&to) {
             return Ok(End::Descriptor(to, descriptor));
         }
+        check_way(parent(&to), &mut 0)?;
         let found = match fs::symlink_metadata(&to) {
             Ok(m) => Some(m),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -119,6 +123,44 @@ fn follow(path: &Path) -> io::Result<End> {
         to = next;
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// Checks the links among the directories on the way to a path: one of them leads what is written as far as a link at
+/// its end does. `links` counts those that were met.
+fn check_way(dir: &Path, links: &mut u32) -> io::Result<()> {
+    // No link itself, and through none.
+    let mut at = PathBuf::new();
+    for part in dir.components() {
+        at.push(part);
+        // Whatever is wrong there is said when it is written.
+        let Ok(link) = fs::symlink_metadata(&at) else {
+            return Ok(());
+        };
+        if !link.is_symlink() {
+            continue;
+        }
+        *links += 1;
+        if *links > MOST_LINKS {
+            return Err(io::Error::other("too many symbolic links"));
+        }
+        let above = parent(&at);
+        check_way(&above.join(fs::read_link(&at)?), links)?;
+        if is_foreign(link.uid()) {
+            let leads_to_own = fs::metadata(&at).is_ok_and(|m| m.uid() == link.uid());
+            if is_open_to_all(above) || !leads_to_own {
+                let what = format!(
+                    "goes through {}, a symbolic link of another user",
+                    escaped_path(&at)
+                );
+                return Err(not_trusted(&what, &link));
+            }
+        }
+        let Ok(real) = fs::canonicalize(&at) else {
+            return Ok(());
+        };
+        at = real;
+    }
+    Ok(())
 }
 
 /// The directory in which a path lies.

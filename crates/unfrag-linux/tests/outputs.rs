@@ -393,3 +393,53 @@ fn roots_output_goes_to_no_pipe_that_another_user_laid_in_a_common_directory() {
         fs::remove_file(&pipe).unwrap();
     }
 }
+
+#[test]
+fn root_is_not_led_astray_by_a_directory_on_the_way() {
+    if !is_root() {
+        return;
+    }
+    let all = tempfile::tempdir().unwrap();
+    set_mode(all.path(), 0o755);
+    let sticky = directory(all.path(), "sticky", 0, 0o1777);
+    let home = directory(all.path(), "home", ALICE, 0o755);
+    let system = directory(all.path(), "system", 0, 0o755);
+    // (where the link lies, whose it is, where it leads to, whether it is followed)
+    let cases = [
+        (&sticky, ALICE, &system, false),
+        (&sticky, ALICE, &home, false),
+        (&sticky, 0, &system, true),
+        (&home, ALICE, &system, false),
+        (&home, BOB, &home, false),
+        (&home, ALICE, &home, true),
+        (&home, 0, &system, true),
+    ];
+    for (dir, owner, to, followed) in cases {
+        let (link, behind) = (dir.join("link"), all.path().join("behind"));
+        symlink(to, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
+        // Reached by a link of root's, too.
+        symlink(&link, &behind).unwrap();
+        fs::create_dir_all(to.join("deeper")).unwrap();
+        chown(to.join("deeper"), Some(owner), None).unwrap();
+        for way in [&link, &behind] {
+            for place in ["x", "deeper/x", "./deeper/../x"].map(|n| way.join(n)) {
+                let what = format!("{} of {owner} to {}", place.display(), to.display());
+                let done = put(&place, "new", Holds::Recording);
+                assert_eq!(done.is_ok(), followed, "{what}: {done:?}");
+                if let Err(e) = done {
+                    assert!(e.to_string().contains(&owner.to_string()), "{what}: {e}");
+                    assert!(e.to_string().contains("link"), "{what}: {e}");
+                    assert!(!to.join("x").exists() && !to.join("deeper/x").exists());
+                }
+                let _ = fs::remove_file(to.join("x"));
+                let _ = fs::remove_file(to.join("deeper/x"));
+            }
+        }
+        fs::remove_file(&link).unwrap();
+        fs::remove_file(&behind).unwrap();
+    }
+    // Links that go round end.
+    symlink("round", all.path().join("round")).unwrap();
+    assert!(put(&all.path().join("round/x"), "new", Holds::Answer).is_err());
+}

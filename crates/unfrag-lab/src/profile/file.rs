@@ -4,7 +4,8 @@
 
 use super::contents::{Profile, VERSION};
 use serde::Deserialize;
-use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value};
+use toml_edit::visit_mut::VisitMut;
+use toml_edit::{Array, ArrayOfTables, Formatted, InlineTable, Item, Table, Value};
 use unfrag_linux::{Error, Result};
 
 /// The comment at the head of every profile.
@@ -25,6 +26,7 @@ impl Profile {
         for (_, item) in document.as_table_mut().iter_mut() {
             *item = headed(std::mem::take(item), true);
         }
+        OneLine.visit_document_mut(&mut document);
         Ok(format!("{HEAD}{document}"))
     }
 
@@ -52,6 +54,26 @@ impl Profile {
             );
         }
         toml_edit::de::from_str(text).map_err(bad)
+    }
+}
+
+/// Writes strings within a line: a name that has lines could pass for other lines of the file.
+struct OneLine;
+
+impl VisitMut for OneLine {
+    fn visit_string_mut(&mut self, node: &mut Formatted<String>) {
+        if !node.value().contains('\n') {
+            return;
+        }
+        let escaped = node.value().chars().map(|c| match c {
+            '"' | '\\' => format!("\\{c}"),
+            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+            c => c.into(),
+        });
+        let text = format!("\"{}\"", escaped.collect::<String>());
+        if let Ok(Value::String(line)) = text.parse::<Value>() {
+            *node = line;
+        }
     }
 }
 

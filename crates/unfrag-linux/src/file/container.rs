@@ -15,7 +15,7 @@ const PADDING: &str = "padding";
 
 /// A file that is being written, member by member.
 pub struct Writer<W: Write + Seek + Send> {
-    zip: ZipWriter<W>,
+    zip: ZipWriter<Quiet<W>>,
     bytes: u64,
     /// Bytes of all members so far.
     size: u64,
@@ -25,7 +25,7 @@ impl<W: Write + Seek + Send> Writer<W> {
     /// A file without members.
     pub fn new(to: W) -> Self {
         Writer {
-            zip: ZipWriter::new(to),
+            zip: ZipWriter::new(Quiet::new(to)),
             bytes: 0,
             size: 0,
         }
@@ -83,7 +83,77 @@ impl<W: Write + Seek + Send> Writer<W> {
             let padding = vec![0; (least - self.size) as usize];
             self.member(PADDING, false, |to| Ok(to.write_all(&padding)?))?;
         }
-        self.zip.finish().map_err(failed)
+        self.zip.finish().map_err(failed)?.sound()
+    }
+}
+
+/// Reports its first error, and takes everything after it without one: a `ZipWriter` that is dropped still tries to end
+/// its file, and prints what goes wrong then.
+struct Quiet<W> {
+    to: W,
+    position: u64,
+    has_failed: bool,
+}
+
+impl<W> Quiet<W> {
+    fn new(to: W) -> Self {
+        Quiet {
+            to,
+            position: 0,
+            has_failed: false,
+        }
+    }
+
+    /// What was written to.
+    fn sound(self) -> Result<W> {
+        match self.has_failed {
+            true => Err(Error::malformed("it could not be written")),
+            false => Ok(self.to),
+        }
+    }
+
+    fn noted<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+        // An interrupted write is tried again.
+        let is_final = |e: &std::io::Error| e.kind() != std::io::ErrorKind::Interrupted;
+        self.has_failed |= done.as_ref().is_err_and(is_final);
+        done
+    }
+}
+
+impl<W: Write> Write for Quiet<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = match self.has_failed {
+            true => bytes.len(),
+            false => {
+                let done = self.to.write(bytes);
+                self.noted(done)?
+            }
+        };
+        self.position += n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.has_failed {
+            return Ok(());
+        }
+        let done = self.to.flush();
+        self.noted(done)
+    }
+}
+
+impl<W: Seek> Seek for Quiet<W> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        if !self.has_failed {
+            let done = self.to.seek(to);
+            self.position = self.noted(done)?;
+            return Ok(self.position);
+        }
+        self.position = match to {
+            SeekFrom::Start(n) => n,
+            SeekFrom::Current(by) => self.position.saturating_add_signed(by),
+            SeekFrom::End(_) => self.position,
+        };
+        Ok(self.position)
     }
 }
 

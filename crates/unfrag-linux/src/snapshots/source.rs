@@ -210,7 +210,13 @@ fn read_tar(
         } else {
             let packed = allowance.keep_all(&mut item, damaged);
             let packed = packed.map_err(|e| e.at(offset))?;
-            content_of(&name, &mut unpack(&packed[..])?, limit, allowance)
+            // All of it was read already, and would allow as much at once as many files may need.
+            let mut own = Allowance::new();
+            let mut from = unpack(own.count(&packed[..]))?;
+            content_of(&name, &mut from, limit, &mut own).and_then(|content| {
+                allowance.keep(own.kept())?;
+                Ok(content)
+            })
         };
         let content = content.map_err(|e| e.at(offset))?;
         let name = base_name(&name).to_owned();
