@@ -11,7 +11,7 @@ pub const MAX_SHARDS: usize = 16;
 /// Frames of a gigabyte, at which shards and the memory begin.
 pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
-/// What a [`Shared`] is made for.
+/// What a [`Shared`](super::Shared) is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedConfig {
     /// The first frame, a multiple of 2^18: the frame table begins there, whether there is memory or not.
@@ -25,7 +25,7 @@ pub struct SharedConfig {
     /// A request fails that would leave fewer free frames than these, what [`Local`](super::Local)s keep not counted; but
     /// for [`alloc_atomic`](super::Local::alloc_atomic).
     pub min: u64,
-    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Shared::take_short`].
+    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Shared::take_short`](super::Shared::take_short).
     pub low: u64,
     /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
     /// [`SINGLES`]; what is beyond counts as the nearest of them.
@@ -70,7 +70,7 @@ impl SharedConfig {
     }
 }
 
-/// Memory for a [`Shared`].
+/// Memory for a [`Shared`](super::Shared).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedLayout {
