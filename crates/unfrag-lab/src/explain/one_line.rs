@@ -390,7 +390,7 @@ mod tests {
                 "nvme 0000:02:00.0: swiotlb buffer is full (sz: 262144 bytes), total 32768 (slots), used 32700 (slots)",
                 "swiotlb-full",
                 &[
-                    "256.0 KiB for nvme 0000:02:00.0",
+                    "256 KiB for nvme 0000:02:00.0",
                     "32,700 of 32,768 slots",
                     "No page request failed",
                 ],

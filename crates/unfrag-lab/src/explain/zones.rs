@@ -254,10 +254,14 @@ impl Asked<'_> {
                 zone: z.name.clone(),
                 allowed: Some(self.is_allowed(z)),
                 free_kib: free_kib.filter(shown),
-                usable_kib: counted_kib(z).filter(shown).map(|k| {
-                    let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
-                    k.saturating_sub(page.saturating_mul(withheld))
-                }),
+                // What a zone line without its reserve leaves out shows in the row of free blocks alone.
+                usable_kib: counted_kib(z)
+                    .filter(shown)
+                    .filter(|_| z.blocks.is_some() || z.kib("reserved_highatomic").is_some())
+                    .map(|k| {
+                        let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
+                        k.saturating_sub(page.saturating_mul(withheld))
+                    }),
                 mark_kib: view
                     .as_ref()
                     .filter(|v| v.min <= NONSENSE_PAGES)
