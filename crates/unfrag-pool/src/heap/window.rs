@@ -4,7 +4,8 @@
 //! the heap does not use. The range lies below where the system maps by itself, at a distance that it reaches only when
 //! hundreds of gigabytes are mapped; what it, or the program, has mapped there all the same is left alone.
 //!
-//! Invariant: frame `n` of the heap is at `start + n * 4096`; a frame is the heap's from when [`Window::open`] mapped it.
+//! Invariant: frame `n` of the heap is at `start + n * 4096`; a frame is the heap's from when [`Window::open`] mapped it,
+//! until [`Window::close`] unmapped it.
 
 use crate::space::FRAME_BYTES;
 use rustix::io::Errno;
@@ -26,6 +27,11 @@ pub(super) enum Refused {
     InUse,
     /// The system has no memory, or the limit of the process is reached.
     NoMemory,
+}
+
+/// Bytes of addresses that the process may have, if there is a limit.
+pub(super) fn address_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
 /// The range.
@@ -123,5 +129,13 @@ impl Window {
         // What the system does not take back is used as it is.
         // SAFETY: the caller has the frames, and nobody refers to what is in them.
         let _ = unsafe { madvise(at.cast(), len, Advice::LinuxDontNeed) };
+    }
+
+    /// Gives the memory and the addresses of some free frames back to the system; false if it refuses, as where the process
+    /// has too many mappings.
+    pub fn close(&self, first: u32, frames: u32) -> bool {
+        let (at, len) = (self.at(first).as_ptr(), frames as usize * FRAME_BYTES);
+        // SAFETY: the caller has the frames, which `open` mapped, and nobody refers to what is in them.
+        unsafe { munmap(at.cast(), len) }.is_ok()
     }
 }
