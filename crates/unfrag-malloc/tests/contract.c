@@ -305,7 +305,7 @@ static void *one_thread(void *of) { return of; }
 static void gives_addresses_back(size_t size, int trims) {
   void *last;
   size_t most = 0;
-  for (int round = 0; round < 6; round++) {
+  for (int round = 0; round < 4; round++) {
     size_t count = take_all(size, &last);
     free_all(last);
     if (trims)
