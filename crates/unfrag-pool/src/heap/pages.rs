@@ -9,8 +9,8 @@
 
 use super::ground::system_memory;
 use super::stats::HeapStats;
-use super::stock::{BLOCK, MOST_GIGABYTES, RUN, Stock};
-use super::window::{Window, address_limit};
+use super::stock::{MOST_GIGABYTES, RUN, Stock};
+use super::window::{BLOCK, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;

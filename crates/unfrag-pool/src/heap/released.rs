@@ -6,8 +6,7 @@
 //! Invariant: whoever puts a block has it alone, and so has whoever takes it; a block that is taken is mapped.
 
 use super::ground::system_memory;
-use super::stock::{BLOCK, HUGE_FROM};
-use super::window::{Refused, Window};
+use super::window::{BLOCK, HUGE_FROM, Refused, Window};
 
 /// Marks a block that is closed. Blocks begin at multiples of [`BLOCK`].
 const CLOSED: u32 = 1;

@@ -8,7 +8,7 @@
 
 use super::ground::system_memory;
 use super::released::Released;
-use super::window::{Refused, Window, address_limit};
+use super::window::{BLOCK, HUGE_FROM, Refused, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
 use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout};
@@ -17,17 +17,11 @@ use unfrag::{MigrateType, Order};
 /// Gigabytes that a set of caches can see.
 pub(super) const MOST_GIGABYTES: usize = 256;
 
-/// Frames of a block of 2 MiB.
-pub(super) const BLOCK: u32 = BLOCK_ORDER.frames();
-
 /// Runs are of this type, slabs and records are unmovable.
 pub(super) const RUN: MigrateType = MigrateType::Movable;
 
 /// The steps in which addresses are opened: at least and at most so many frames.
 const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
-
-/// What is opened beyond so many frames is backed by huge pages.
-pub(super) const HUGE_FROM: u32 = 16 * BLOCK;
 
 /// Under a limit of addresses, a part of so many of what the limit leaves is kept free at the most.
 const KEPT_PART: u32 = 8;

@@ -11,7 +11,13 @@ use crate::space::FRAME_BYTES;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::NonNull;
-use unfrag::maps::LARGEST_ORDER;
+use unfrag::maps::{BLOCK_ORDER, LARGEST_ORDER};
+
+/// Frames of a block of 2 MiB.
+pub(super) const BLOCK: u32 = BLOCK_ORDER.frames();
+
+/// What is opened beyond so many frames is backed by huge pages.
+pub(super) const HUGE_FROM: u32 = 16 * BLOCK;
 
 /// The range begins at a multiple of this, so that every block is aligned as its order asks for.
 const ALIGN: usize = FRAME_BYTES << LARGEST_ORDER.0;
