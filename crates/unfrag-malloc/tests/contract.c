@@ -36,6 +36,10 @@ static int is_filled(const unsigned char *p, size_t n, size_t salt) {
   return n == 0 || (p[0] == m && memcmp(p, p + 1, n - 1) == 0);
 }
 
+static int is_filled_with(const unsigned char *p, size_t n, int with) {
+  return p[0] == with && memcmp(p, p + 1, n - 1) == 0;
+}
+
 static void sizes(void) {
   for (size_t n = 0; n < 200000; n += n < 5000 ? 1 : 997) {
     unsigned char *p = malloc(n);
@@ -258,25 +262,133 @@ static void trim(void) {
   free(all);
 }
 
-// How many MiB can be had in pieces of a size.
-static void room(size_t size) {
+// All pieces of a size that can be had, as a chain. Returns how many.
+static size_t take_all(size_t size, void **last) {
   size_t count = 0;
-  void *last = NULL;
+  *last = NULL;
   for (void **p; (p = malloc(size)); count++) {
-    *p = last;
-    last = p;
+    *p = *last;
+    *last = p;
   }
   CHECK(errno == ENOMEM);
-  printf("%zu\n", count * size >> 20);
-  // And all of it goes back.
+  return count;
+}
+
+static void free_all(void *last) {
   while (last) {
     void *next = *(void **)last;
     free(last);
     last = next;
   }
+}
+
+// How many MiB can be had in pieces of a size.
+static void room(size_t size) {
+  void *last;
+  size_t count = take_all(size, &last);
+  printf("%zu\n", count * size >> 20);
+  // And all of it goes back.
+  free_all(last);
   void *again = malloc(size);
   CHECK(again);
   free(again);
+}
+
+static void *own_mapping(void *at, size_t len, int flags) {
+  return mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+static void *one_thread(void *of) { return of; }
+
+// A program that reached its limit and freed all has room for a thread and for mappings of its own, and then for as many
+// pieces as before.
+static void gives_addresses_back(size_t size, int trims) {
+  void *last;
+  size_t most = 0;
+  for (int round = 0; round < 4; round++) {
+    size_t count = take_all(size, &last);
+    free_all(last);
+    if (trims)
+      malloc_trim(0);
+    // The C library keeps the stack for the next thread.
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, one_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    size_t len = count * size / (trims ? 10 : 4) * (trims ? 9 : 3);
+    void *own = own_mapping(NULL, len, 0);
+    if (own == MAP_FAILED)
+      fprintf(stderr, "round %d: %zu MiB of %zu\n", round, len >> 20, count * size >> 20);
+    CHECK(own != MAP_FAILED && munmap(own, len) == 0);
+    if (round == 0)
+      most = count;
+    if (count * 10 < most * 9)
+      fprintf(stderr, "round %d: %zu pieces, %zu at first\n", round, count, most);
+    CHECK(count * 10 >= most * 9);
+  }
+}
+
+// Something else is mapped where blocks were: it stays as it is, and the heap does without.
+static void others_in_gaps(void) {
+  enum { MAPPINGS = 64, LEN = 1 << 16, SIZE = 100000 };
+  void *last, *at[MAPPINGS];
+  size_t count = take_all(SIZE, &last), i = 0;
+  int mapped = 0;
+  for (void **p = last; p; p = *p)
+    if (i++ % (count / MAPPINGS + 1) == 0)
+      at[mapped++] = (void *)((uintptr_t)p & ~(uintptr_t)4095);
+  int of = mapped;
+  free_all(last);
+  malloc_trim(0);
+  mapped = 0;
+  for (int k = 0; k < of; k++) {
+    void *got = own_mapping(at[k], LEN, MAP_FIXED_NOREPLACE);
+    if (got == MAP_FAILED)
+      continue;
+    memset(got, 100 + mapped, LEN);
+    at[mapped++] = got;
+  }
+  CHECK(mapped > MAPPINGS / 2);
+  for (int round = 0; round < 3; round++) {
+    size_t again = take_all(SIZE, &last);
+    // Each mapping costs a block or two.
+    CHECK((again + 42 * mapped) * 10 >= count * 9);
+    for (void **p = last; p; p = *p)
+      memset(p + 1, 7, SIZE - sizeof *p);
+    for (int k = 0; k < mapped; k++)
+      CHECK(is_filled_with(at[k], LEN, 100 + k));
+    free_all(last);
+  }
+}
+
+static void take_and_free(int count, size_t size) {
+  void *last = NULL;
+  for (int i = 0; i < count; i++) {
+    void **p = malloc(size);
+    CHECK(p);
+    *p = last;
+    last = p;
+  }
+  free_all(last);
+}
+
+// A limit that is set when the heap has much that is free, and still mapped.
+static void limits_itself_late(void) {
+  size_t much = (size_t)300 << 20;
+  long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  CHECK(f && fscanf(f, "%ld", &pages) == 1);
+  fclose(f);
+  take_and_free(3000, 100000);
+  malloc_trim(0);
+  struct rlimit limit = {(size_t)pages * 4096 + ((size_t)450 << 20), RLIM_INFINITY};
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  for (int round = 0; round < 3; round++) {
+    void *big = malloc(much);
+    CHECK(big);
+    free(big);
+    void *own = own_mapping(NULL, much, 0);
+    CHECK(own != MAP_FAILED && munmap(own, much) == 0);
+    take_and_free(3000, 100000);
+  }
 }
 
 // A limit that the program sets for itself after it has begun.
@@ -332,7 +444,10 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "forks_and_trims")) forks_and_trims();
   else if (!strcmp(part, "trim")) trim();
   else if (!strcmp(part, "limits_itself")) limits_itself();
+  else if (!strcmp(part, "limits_itself_late")) limits_itself_late();
   else if (!strcmp(part, "others_mappings")) others_mappings();
+  else if (!strcmp(part, "others_in_gaps")) others_in_gaps();
+  else if (!strcmp(part, "gives_addresses_back") && argc > 3) gives_addresses_back(strtoul(argv[2], NULL, 10), atoi(argv[3]));
   else if (!strcmp(part, "room")) {
     room(argc > 2 ? strtoul(argv[2], NULL, 10) : 1 << 20);
     return 0;

@@ -183,9 +183,59 @@ fn a_program_under_a_limit_has_nearly_what_it_has_on_glibc() {
     }
 }
 
+/// Runs a part of the contract under a limit of addresses, in KiB.
+fn holds_within(limit: u32, part: &str) {
+    let contract = CONTRACT.1.to_str().expect("a name");
+    let out = limited(limit, true, &format!("{contract} {part}"));
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.success() && out.stdout == b"holds\n",
+        "{part} under {limit} KiB: {} {said}",
+        out.status
+    );
+}
+
+#[test]
+fn a_program_that_reached_its_limit_and_freed_all_has_room_for_threads_and_mappings() {
+    for limit in [300_000, 1_000_000] {
+        for size in [1000, 100_000, 1 << 20, 3 << 20, 4 << 20, 20 << 20] {
+            // Small objects are written to, each of them.
+            if size == 1000 && limit > 300_000 {
+                continue;
+            }
+            for trims in [0, 1] {
+                holds_within(limit, &format!("gives_addresses_back {size} {trims}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_others_map_where_the_heap_gave_addresses_back_is_left_alone() {
+    holds_within(600_000, "others_in_gaps");
+}
+
+#[test]
+fn the_calls_keep_to_their_contract_under_a_limit() {
+    for part in [
+        "sizes",
+        "large",
+        "resizes",
+        "aligned",
+        "refusals",
+        "threads",
+        "many_threads",
+        "forks_and_trims",
+        "trim",
+    ] {
+        holds_within(4_000_000, part);
+    }
+}
+
 #[test]
 fn a_program_may_limit_itself() {
     holds("limits_itself");
+    holds("limits_itself_late");
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
 //!   too, because the system's pages are zeros already.
 //!
-//! All state is in `state.rs`, on `ground.rs`. `window.rs` has the addresses, `stock.rs` the free frames; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
+//! All state is in `state.rs`, on `ground.rs`. `window.rs` has the addresses, `stock.rs` the free frames, `released.rs` those that the
+//! system has back; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
 //!
 //! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
 #![allow(unsafe_code)]
@@ -17,6 +18,7 @@ mod cpus;
 mod fork;
 mod ground;
 mod pages;
+mod released;
 mod state;
 mod stats;
 mod stock;
@@ -218,7 +220,14 @@ fn allocate_in_need(
 
 /// A request with a mapping of its own.
 fn allocate_apart(state: &'static State, size: usize, align: usize) -> Option<NonNull<u8>> {
-    let memory = state.big.allocate(size, align)?;
+    let mut got = state.big.allocate(size, align);
+    if got.is_none() && state.pages.is_within_limit(size) {
+        // What the limit refuses it may grant when all that is free is unmapped.
+        state.shrink();
+        state.pages.release(0);
+        got = state.big.allocate(size, align);
+    }
+    let memory = got?;
     state.pages.begin_apart(memory);
     Some(memory)
 }

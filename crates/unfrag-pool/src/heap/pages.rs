@@ -1,20 +1,21 @@
 //! The pages of the heap: free frames behind a lock, and what is where.
 //!
 //! Slabs and records take blocks of unmovable frames, large requests take runs of others, so that the two do not mix
-//! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many.
+//! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many; where the process
+//! has a limit of addresses, their addresses too, and at once.
 //!
 //! Invariants: a run's length is written at its first frame, and [`APART`] at the frame where a mapping of its own begins
 //! that lies within the window; all other entries are 0. No system call that takes memory back is made with the lock held.
 
 use super::ground::system_memory;
 use super::stats::HeapStats;
-use super::stock::{BLOCK, MOST_GIGABYTES, RUN, Stock};
-use super::window::Window;
+use super::stock::{MOST_GIGABYTES, RUN, Stock};
+use super::window::{BLOCK, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use unfrag::maps::BLOCK_ORDER;
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
@@ -44,6 +45,8 @@ pub(crate) struct HeapPages {
     slab_table: NonNull<FrameEntry>,
     runs: NonNull<AtomicU32>,
     stock: Mutex<Stock>,
+    /// Held while blocks are on their way to the system, so that a fork loses none. Before the lock of the stock.
+    releasing: Mutex<()>,
 }
 
 // SAFETY: the tables are shared as `&[AtomicU32]`, or the caches' own.
@@ -62,14 +65,10 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-/// The lock of the pages, held.
+/// The locks of the pages, held.
 pub(super) struct Held {
+    _releasing: MutexGuard<'static, ()>,
     _stock: MutexGuard<'static, Stock>,
-}
-
-/// Bytes of addresses that the process may have, if there is a limit.
-fn limit() -> Option<u64> {
-    rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
 /// Gigabytes of addresses for twice the system's memory, or for what a process with this limit may have.
@@ -84,7 +83,7 @@ fn gigabytes(limit: Option<u64>) -> u32 {
 impl HeapPages {
     /// Pages for a heap, none of them usable as yet. `None`, if the system has no memory for the tables, or no addresses.
     pub fn new() -> Option<HeapPages> {
-        let limit = limit();
+        let limit = address_limit();
         let frames = gigabytes(limit) * GIGABYTE;
         let table = || system_memory(frames as usize * size_of::<u32>());
         let slab_table = table()?;
@@ -93,7 +92,8 @@ impl HeapPages {
             window,
             slab_table: slab_table.cast(),
             runs: table()?.cast(),
-            stock: Mutex::new(Stock::new(&window, limit.is_some())?),
+            stock: Mutex::new(Stock::new(&window, limit)?),
+            releasing: Mutex::new(()),
         })
     }
 
@@ -147,9 +147,15 @@ impl HeapPages {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock, for a fork.
+    fn lock_releasing(&self) -> MutexGuard<'_, ()> {
+        let locked = self.releasing.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the locks, for a fork.
     pub fn hold(&'static self) -> Held {
         Held {
+            _releasing: self.lock_releasing(),
             _stock: self.lock(),
         }
     }
@@ -188,10 +194,18 @@ impl HeapPages {
         true
     }
 
-    /// Gives whole free blocks back to the system, those that nobody needed for [`IDLE`] seconds.
+    /// Gives whole free blocks back to the system: those that nobody needed for [`IDLE`] seconds, and under a limit of
+    /// addresses at once those beyond what may be kept.
     fn release_surplus(&self, mut stock: MutexGuard<'_, Stock>) {
         let keep = KEPT.max(stock.usable_frames() / BLOCK / 8);
         let whole = stock.whole_blocks();
+        if let Some(most) = stock.most_kept(whole)
+            && whole > most
+        {
+            drop(stock);
+            // Half as many, so that not each free comes here.
+            return self.release_unless_busy(most / 2);
+        }
         if whole <= keep {
             return;
         }
@@ -203,12 +217,34 @@ impl HeapPages {
         (stock.fewest, stock.since) = (whole, now);
         drop(stock);
         if idle > keep {
-            self.release(whole - (idle - keep));
+            self.release_unless_busy(whole - (idle - keep));
         }
+    }
+
+    /// As [`release`](HeapPages::release), unless another thread is at it.
+    fn release_unless_busy(&self, keep: u32) {
+        match self.releasing.try_lock() {
+            Ok(_alone) => self.release_alone(keep),
+            Err(TryLockError::Poisoned(_)) => self.release(keep),
+            Err(TryLockError::WouldBlock) => 0,
+        };
     }
 
     /// Gives whole free blocks back to the system but for some. Returns the bytes.
     pub fn release(&self, keep: u32) -> u64 {
+        let _alone = self.lock_releasing();
+        self.release_alone(keep)
+    }
+
+    /// Whether the process has a limit of addresses, and it may have so many bytes.
+    pub fn is_within_limit(&self, bytes: usize) -> bool {
+        let limit = self.lock().look_at_limit();
+        limit.is_some_and(|limit| bytes as u64 <= limit)
+    }
+
+    /// Gives whole free blocks back, and their addresses where there is a limit. The caller holds the lock for it.
+    fn release_alone(&self, keep: u32) -> u64 {
+        let limited = self.lock().look_at_limit().is_some();
         let mut bytes = 0;
         loop {
             let mut blocks = [0; BATCH];
@@ -225,26 +261,60 @@ impl HeapPages {
             }
             drop(stock);
             if count == 0 {
-                return bytes;
+                break;
             }
-            for &first in &blocks[..count] {
-                self.window.release(first, BLOCK);
-            }
-            let mut stock = self.lock();
-            for &first in &blocks[..count] {
-                stock.put_released(first);
-            }
+            self.give_back(&blocks[..count], limited);
             bytes += count as u64 * u64::from(BLOCK) * FRAME_BYTES as u64;
+        }
+        if limited {
+            self.close_released();
+        }
+        bytes
+    }
+
+    /// Closes the blocks that the system has back and that are mapped still, from before there was a limit.
+    fn close_released(&self) {
+        let mut below = usize::MAX;
+        loop {
+            let mut blocks = [0; BATCH];
+            let mut count = 0;
+            let mut stock = self.lock();
+            while count < BATCH
+                && let Some(first) = stock.released.take_mapped(&mut below)
+            {
+                blocks[count] = first;
+                count += 1;
+            }
+            drop(stock);
+            // Where one cannot be closed, others hardly can.
+            if count == 0 || !self.give_back(&blocks[..count], true) {
+                return;
+            }
         }
     }
 
+    /// Gives blocks that the caller took back to the system, with their addresses or without. False, if addresses are left.
+    fn give_back(&self, blocks: &[u32], addresses: bool) -> bool {
+        let mut closed = [false; BATCH];
+        for (&first, closed) in blocks.iter().zip(&mut closed) {
+            *closed = addresses && self.window.close(first, BLOCK);
+            if !*closed {
+                self.window.release(first, BLOCK);
+            }
+        }
+        let mut stock = self.lock();
+        for (&first, &closed) in blocks.iter().zip(&closed) {
+            stock.released.put(first, closed);
+        }
+        closed[..blocks.len()].iter().all(|closed| *closed)
+    }
     /// Where the memory is.
     pub fn stats(&self) -> HeapStats {
         let stock = self.lock();
         let bytes = |frames: u64| frames * FRAME_BYTES as u64;
         HeapStats {
             free_bytes: bytes(stock.free_frames()),
-            released_bytes: bytes(stock.released_blocks() as u64 * u64::from(BLOCK)),
+            released_bytes: bytes(stock.released.count() as u64 * u64::from(BLOCK)),
             usable_bytes: bytes(stock.usable_frames().into()),
             ..HeapStats::default()
         }

@@ -3,19 +3,19 @@
 //! Addresses are opened step by step, each an eighth of what is open; where the system refuses a step, smaller ones. Blocks
 //! where something else is mapped are left out.
 //!
-//! Invariant: each frame below `end` is free in an engine, handed out, or belongs to a block that was left out.
+//! Invariant: each frame below `end` is free in an engine, handed out, or belongs to a block that the system has back or that
+//! was left out.
 
 use super::ground::system_memory;
-use super::window::{Refused, Window};
+use super::released::Released;
+use super::window::{BLOCK, HUGE_FROM, Refused, Window, address_limit};
 use crate::memory::GIGABYTE;
+use crate::space::FRAME_BYTES;
 use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout};
 use unfrag::{MigrateType, Order};
 
 /// Gigabytes that a set of caches can see.
 pub(super) const MOST_GIGABYTES: usize = 256;
-
-/// Frames of a block of 2 MiB.
-pub(super) const BLOCK: u32 = BLOCK_ORDER.frames();
 
 /// Runs are of this type, slabs and records are unmovable.
 pub(super) const RUN: MigrateType = MigrateType::Movable;
@@ -23,8 +23,8 @@ pub(super) const RUN: MigrateType = MigrateType::Movable;
 /// The steps in which addresses are opened: at least and at most so many frames.
 const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
 
-/// What is opened beyond so many frames is backed by huge pages.
-const HUGE_FROM: u32 = 16 * BLOCK;
+/// Under a limit of addresses, a part of so many of what the limit leaves is kept free at the most.
+const KEPT_PART: u32 = 8;
 
 /// Free frames.
 pub(super) struct Stock {
@@ -34,34 +34,33 @@ pub(super) struct Stock {
     /// The first frame that is not opened as yet; and frames that are usable of those before it.
     end: u32,
     usable: u32,
-    saves: bool,
+    /// Blocks that the process may have mapped, as was last seen: it may set the limit at any time.
+    limit: Option<u32>,
     /// The fewest whole free blocks since `since`, in seconds of the system's clock.
     pub fewest: u32,
     pub since: i64,
-    /// Blocks that were given back to the system: a stack.
-    released: &'static mut [u32],
-    count: usize,
+    pub released: Released,
+}
+
+/// Blocks within so many bytes.
+fn blocks_of(bytes: u64) -> u32 {
+    u32::try_from(bytes / (u64::from(BLOCK) * FRAME_BYTES as u64)).unwrap_or(u32::MAX)
 }
 
 impl Stock {
     /// Frames for a window, none of them opened as yet.
     ///
-    /// `saves`: the process may have few addresses.
-    pub fn new(window: &Window, saves: bool) -> Option<Stock> {
-        let blocks = (window.frames() / BLOCK) as usize;
-        let released = system_memory(blocks * size_of::<u32>())?.cast::<u32>();
-        // SAFETY: new memory of the system, that long, for as long as the process lives.
-        let released = unsafe { std::slice::from_raw_parts_mut(released.as_ptr(), blocks) };
+    /// `limit`: the bytes that the process may have mapped.
+    pub fn new(window: &Window, limit: Option<u64>) -> Option<Stock> {
         Some(Stock {
             engines: [const { None }; MOST_GIGABYTES],
             gigabytes: 0,
             end: 0,
             usable: 0,
-            saves,
+            limit: limit.map(blocks_of),
             fewest: 0,
             since: 0,
-            released,
-            count: 0,
+            released: Released::new((window.frames() / BLOCK) as usize)?,
         })
     }
 
@@ -81,24 +80,27 @@ impl Stock {
 
     /// Frames that are usable.
     pub fn usable_frames(&self) -> u32 {
-        self.usable
+        self.usable - self.released.left_out() * BLOCK
     }
 
-    /// Blocks that the system has back.
-    pub fn released_blocks(&self) -> usize {
-        self.count
+    /// Asks what limit of addresses the process has. Returns the bytes.
+    pub fn look_at_limit(&mut self) -> Option<u64> {
+        let limit = address_limit();
+        self.limit = limit.map(blocks_of);
+        limit
     }
 
-    /// The system has a block back, which the caller took as a run.
-    pub fn put_released(&mut self, block: u32) {
-        self.released[self.count] = block;
-        self.count += 1;
+    /// Under a limit: how many of the whole free blocks may stay mapped.
+    pub fn most_kept(&self, whole: u32) -> Option<u32> {
+        let mapped = self.usable_frames() / BLOCK - self.released.closed();
+        let left = self.limit?.saturating_sub(mapped - whole);
+        Some((left / KEPT_PART).max(1))
     }
 
     /// Takes a block of which all but `spare` frames are for use. Types mix where no more memory can be had.
     pub fn take_with_spare(&mut self, window: &Window, order: Order, spare: u32) -> Option<u32> {
         // Where addresses are few, none are opened of which an eighth would be for smaller requests only.
-        if self.saves && order > BLOCK_ORDER && spare > order.frames() / 8 {
+        if self.limit.is_some() && order > BLOCK_ORDER && spare > order.frames() / 8 {
             return self.take_open(order, RUN, false);
         }
         self.take(window, order, RUN)
@@ -111,15 +113,30 @@ impl Stock {
                 self.fewest = self.fewest.min(self.whole_blocks());
                 return Some(first);
             }
-            if order <= BLOCK_ORDER && self.count > 0 {
-                self.count -= 1;
-                let block = self.released[self.count];
-                // As the type that it was taken as to be released.
-                self.give(block, BLOCK, RUN);
-            } else if !self.open(window, order) {
+            if self.take_released(window, order) {
+                continue;
+            }
+            if !self.open(window, order) {
                 return self.take_open(order, mt, true);
             }
         }
+    }
+
+    /// Has the engine a block that the system has back, or as many as a larger order needs.
+    fn take_released(&mut self, window: &Window, order: Order) -> bool {
+        let (first, frames) = if order <= BLOCK_ORDER {
+            (self.released.take(window), BLOCK)
+        } else if self.limit.is_some() {
+            let blocks = order.frames() / BLOCK;
+            let first = self.released.take_neighbours(window, blocks);
+            (first, order.frames())
+        } else {
+            return false;
+        };
+        let Some(first) = first else { return false };
+        // As the type that they were taken as to be released.
+        self.give(first, frames, RUN);
+        true
     }
 
     /// Takes a block of what is usable.
@@ -159,11 +176,15 @@ impl Stock {
             // A block begins at a multiple of its size: what lies before it is opened as well.
             let needed = self.end.next_multiple_of(order.frames()) + order.frames() - self.end;
             let needed = needed.next_multiple_of(BLOCK).min(room);
-            let step = self.usable / 8;
+            let step = self.usable_frames() / 8;
             let wanted = step.clamp(STEP.0, STEP.1).next_multiple_of(BLOCK);
             match self.open_some(window, wanted.clamp(needed, room), needed) {
                 Ok(()) => return true,
-                Err(Refused::NoMemory) => return false,
+                Err(Refused::NoMemory) => {
+                    // There may be a limit that was not there before.
+                    self.look_at_limit();
+                    return false;
+                }
                 // Something else is there: it is passed by, in steps that grow with it.
                 Err(Refused::InUse) => {
                     self.end += skip.min(room);

@@ -4,13 +4,20 @@
 //! the heap does not use. The range lies below where the system maps by itself, at a distance that it reaches only when
 //! hundreds of gigabytes are mapped; what it, or the program, has mapped there all the same is left alone.
 //!
-//! Invariant: frame `n` of the heap is at `start + n * 4096`; a frame is the heap's from when [`Window::open`] mapped it.
+//! Invariant: frame `n` of the heap is at `start + n * 4096`; a frame is the heap's from when [`Window::open`] mapped it,
+//! until [`Window::close`] unmapped it.
 
 use crate::space::FRAME_BYTES;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::NonNull;
-use unfrag::maps::LARGEST_ORDER;
+use unfrag::maps::{BLOCK_ORDER, LARGEST_ORDER};
+
+/// Frames of a block of 2 MiB.
+pub(super) const BLOCK: u32 = BLOCK_ORDER.frames();
+
+/// What is opened beyond so many frames is backed by huge pages.
+pub(super) const HUGE_FROM: u32 = 16 * BLOCK;
 
 /// The range begins at a multiple of this, so that every block is aligned as its order asks for.
 const ALIGN: usize = FRAME_BYTES << LARGEST_ORDER.0;
@@ -26,6 +33,11 @@ pub(super) enum Refused {
     InUse,
     /// The system has no memory, or the limit of the process is reached.
     NoMemory,
+}
+
+/// Bytes of addresses that the process may have, if there is a limit.
+pub(super) fn address_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
 /// The range.
@@ -123,5 +135,13 @@ impl Window {
         // What the system does not take back is used as it is.
         // SAFETY: the caller has the frames, and nobody refers to what is in them.
         let _ = unsafe { madvise(at.cast(), len, Advice::LinuxDontNeed) };
+    }
+
+    /// Gives the memory and the addresses of some free frames back to the system; false if it refuses, as where the process
+    /// has too many mappings.
+    pub fn close(&self, first: u32, frames: u32) -> bool {
+        let (at, len) = (self.at(first).as_ptr(), frames as usize * FRAME_BYTES);
+        // SAFETY: the caller has the frames, which `open` mapped, and nobody refers to what is in them.
+        unsafe { munmap(at.cast(), len) }.is_ok()
     }
 }
