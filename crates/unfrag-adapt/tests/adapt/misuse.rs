@@ -9,6 +9,7 @@ use ax_allocator::{AllocError, BaseAllocator, ByteAllocator, PageAllocator};
 use core::alloc::{GlobalAlloc, Layout};
 use core::num::NonZeroUsize;
 use core::ptr::{NonNull, without_provenance_mut};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use spin::mutex::SpinMutex;
 use unfrag::MigrateType;
 use unfrag_adapt::AddError;
@@ -299,7 +300,10 @@ fn frames_of_any_kernel_are_refused_as_a_whole() {
 
 #[test]
 fn a_pool_refuses_what_is_not_in_use() {
+    // It stays within reach, so that no tool takes it for lost.
+    static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
     let words = vec![0; unfrag_adapt::frame_alloc::words(1 << 19)].leak();
+    WORDS.store(words.as_mut_ptr(), Relaxed);
     let base = PageSize::from_log2(12);
     let pool = Pool::<Lock>::new(base, words);
     let n = |n| NonZeroUsize::new(n).expect("not zero");

@@ -46,9 +46,16 @@ fn a_request_gets_the_error_that_is_true() {
         let held = fragment(&pool);
         let fragmented = Some(AllocError::Fragmented);
         assert_eq!(pool.try_alloc(Order::HUGE).err(), fragmented);
-        let rest: Vec<_> = std::iter::from_fn(|| pool.try_alloc(Order(0)).ok()).collect();
-        assert_eq!(pool.try_alloc(Order::HUGE).err(), Some(AllocError::Short));
-        assert_eq!(pool.try_alloc(Order(0)).err(), Some(AllocError::Short));
+        let mut rest = vec![];
+        loop {
+            rest.extend(std::iter::from_fn(|| pool.try_alloc(Order(0)).ok()));
+            match pool.try_alloc(Order::HUGE).err() {
+                Some(AllocError::Short) => break,
+                // kcompactd has a block apart: its frames are free, but nobody's to take until it is done.
+                other => assert_eq!(other, fragmented),
+            }
+            assert!(begin.elapsed() < SOON, "it has done with the block");
+        }
         assert!(begin.elapsed() < SOON, "nobody waited");
         drop((held, rest));
         check_all_free(&pool);
