@@ -303,7 +303,7 @@ fn a_pool_refuses_what_is_not_in_use() {
     // It stays within reach, so that no tool takes it for lost.
     static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
     let words = vec![0; unfrag_adapt::frame_alloc::words(1 << 19)].leak();
-    WORDS.store(words.as_mut_ptr(), Relaxed);
+    core::hint::black_box(&WORDS).store(words.as_mut_ptr(), Relaxed);
     let base = PageSize::from_log2(12);
     let pool = Pool::<Lock>::new(base, words);
     let n = |n| NonZeroUsize::new(n).expect("not zero");
