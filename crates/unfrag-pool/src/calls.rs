@@ -49,8 +49,14 @@ pub(crate) fn call<T>(panics: &Counter, owner: impl FnOnce() -> T) -> Option<T> 
         Ok(done) => Some(done),
         Err(payload) => {
             panics.add(1);
-            // Its destructor may be the owner's, too.
-            std::mem::forget(payload);
+            // Its destructor may be the owner's, too, and panic.
+            let dropped = catch_unwind(AssertUnwindSafe(|| {
+                let _mark = Mark::begin();
+                drop(payload);
+            }));
+            if let Err(another) = dropped {
+                std::mem::forget(another);
+            }
             None
         }
     }

@@ -61,6 +61,7 @@ fn a_pool_may_end_in_a_call_of_its_daemons() {
             };
             *owner.block.lock().expect("no panic") = pool.try_alloc_for(id, 7, Order(0)).ok();
             *owner.pool.lock().expect("no panic") = Some(pool.clone());
+            let mut held = vec![];
             if is_kswapd {
                 // Low on memory, with huge pages enough before that.
                 while pool.try_alloc(Order(0)).map(std::mem::forget).is_ok() {}
@@ -71,13 +72,14 @@ fn a_pool_may_end_in_a_call_of_its_daemons() {
                     all.partition(|f| f.frame().is_multiple_of(512));
                 drop(gone);
                 pool.flush();
-                std::mem::forget(kept);
+                held = kept;
             }
             drop(pool);
             ended.recv_timeout(LONG).expect("the pool ended");
             // What its owner has is there still.
             let mut block = owner.block.lock().expect("no panic").take();
             block.as_mut().expect("its block").fill(1);
+            drop(held);
         });
     }
 }

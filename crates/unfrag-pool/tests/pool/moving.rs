@@ -42,7 +42,8 @@ fn compaction_makes_huge_pages_and_loses_nothing() {
         let at: Vec<_> = pinned.iter().map(|(_, p)| p.as_ptr()).collect();
         let gained = pool.compact(u32::MAX);
         let stats = pool.stats();
-        assert_eq!(stats.whole_blocks, before + gained);
+        // kcompactd may have made some as well.
+        assert!(stats.whole_blocks >= before + gained);
         // 70 % is free; at most one block is lost to each pinned one, and a little to orders.
         let possible = stats.free as u32 / 512 - pinned.len() as u32 - 2;
         assert!(

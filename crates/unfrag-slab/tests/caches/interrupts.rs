@@ -4,7 +4,7 @@
 //! A thread plays the CPU. Its interrupts are off while it holds a lock; a second attempt to take a lock that it holds
 //! would wait for ever, and is a panic here.
 
-use super::support::Memory;
+use super::support::{Memory, for_ever};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::alloc::{GlobalAlloc, Layout};
@@ -152,20 +152,20 @@ fn an_interrupt_allocates_wherever_it_comes() {
     let mut rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let rounds = if cfg!(miri) { 60 } else { 20_000 };
     for design in Design::ALL {
-        let memory: &'static Memory = Box::leak(Box::new(Memory::new(
+        let memory: &'static Memory = for_ever(Box::new(Memory::new(
             1,
             if cfg!(miri) { 512 } else { 1024 },
         )));
-        let table = memory.table().leak();
-        let pages: &'static Interrupted = Box::leak(Box::new(Interrupted(memory)));
+        let table = for_ever(memory.table().into_boxed_slice());
+        let pages: &'static Interrupted = for_ever(Box::new(Interrupted(memory)));
         let slabs = Slabs::with_lock(pages, table, &SlabConfig::new(2)).expect("caches");
-        let slabs: &'static Slabs<'static, Off> = Box::leak(Box::new(slabs));
+        let slabs: &'static Slabs<'static, Off> = for_ever(Box::new(slabs));
         let sizes = Kmalloc::new(slabs, design, CacheFlags::empty()).expect("sizes");
-        let heap: &'static Heap<ThisCpu, Off> = Box::leak(Box::new(Heap::new(ThisCpu)));
+        let heap: &'static Heap<ThisCpu, Off> = for_ever(Box::new(Heap::new(ThisCpu)));
         heap.install(sizes).expect("not installed before");
         TOKEN.set(Some(slabs.cpu(0).expect("a token")));
         let live = RefCell::default();
-        let handler: &'static Handler = Box::leak(Box::new(Handler { heap, live }));
+        let handler: &'static Handler = for_ever(Box::new(Handler { heap, live }));
         HANDLER.set(Some(handler));
         HANDLED.set(0);
         let other = slabs.cpu(1).expect("another token");

@@ -1,7 +1,7 @@
 //! Wrong calls, and the answer that each must get, in debug and in release. What cannot be judged is `unsafe`, and has no
 //! row: a free of an unchecked object twice, or at an address within it.
 
-use super::support::{Memory, few};
+use super::support::{Memory, few, for_ever};
 use std::alloc::{GlobalAlloc, Layout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, without_provenance_mut};
@@ -365,7 +365,7 @@ impl CurrentCpu for NoCpu {
 
 #[test]
 fn a_heap_answers_null_for_what_it_cannot_serve() {
-    let memory: &'static Memory = Box::leak(Box::new(Memory::new(1, 4096)));
+    let memory: &'static Memory = for_ever(Box::new(Memory::new(1, 4096)));
     let layout = |size, align| Layout::from_size_align(size, align).expect("a layout");
     let heap = Heap::new(NoCpu);
     // SAFETY (here and below): each layout has a size.
@@ -374,9 +374,9 @@ fn a_heap_answers_null_for_what_it_cannot_serve() {
         "nothing is installed"
     );
     let set = || -> Kmalloc<'static> {
-        let table = memory.table().leak();
+        let table = for_ever(memory.table().into_boxed_slice());
         let slabs = Slabs::new(&memory.pages, table, &SlabConfig::default()).unwrap();
-        let slabs: &'static Slabs<'static> = Box::leak(Box::new(slabs));
+        let slabs: &'static Slabs<'static> = for_ever(Box::new(slabs));
         Kmalloc::new(slabs, Design::Slub, CacheFlags::empty()).unwrap()
     };
     heap.install(set())

@@ -3,6 +3,7 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::{Builder, NodeId, NullHost, Pfn};
 use unfrag_slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window};
@@ -70,6 +71,20 @@ unsafe impl Pages for CountedPages {
     fn fault(&self, fault: &Fault) {
         self.faults.lock().unwrap().push(*fault);
     }
+}
+
+/// What tests leave behind for ever.
+struct Left(#[allow(dead_code)] *mut ());
+
+// SAFETY: nobody uses it.
+unsafe impl Send for Left {}
+
+/// A value for the rest of the process. It stays within reach, so that no tool takes it for lost.
+pub fn for_ever<T: ?Sized>(value: Box<T>) -> &'static mut T {
+    static ALL: Mutex<Vec<Left>> = Mutex::new(vec![]);
+    let value = Box::leak(value);
+    ALL.lock().unwrap().push(Left((&raw mut *value).cast()));
+    value
 }
 
 impl Memory {
