@@ -278,18 +278,24 @@ fn directory(of: &Path, name: &str, owner: u32, mode: u32) -> PathBuf {
     dir
 }
 
+/// A place where everybody may write, the home of another user, and a place of root's; they go with the first value.
+fn places() -> (tempfile::TempDir, [PathBuf; 3]) {
+    let all = tempfile::tempdir().unwrap();
+    set_mode(all.path(), 0o755);
+    let sticky = directory(all.path(), "sticky", 0, 0o1777);
+    let home = directory(all.path(), "home", ALICE, 0o755);
+    let system = directory(all.path(), "system", 0, 0o755);
+    (all, [sticky, home, system])
+}
+
 /// Root writes where others have laid links, pipes and files.
 #[test]
 fn root_is_not_led_to_what_is_not_the_owners_of_a_link() {
     if !is_root() {
         return;
     }
-    let all = tempfile::tempdir().unwrap();
-    set_mode(all.path(), 0o755);
-    let sticky = directory(all.path(), "sticky", 0, 0o1777);
+    let (all, [sticky, home, system]) = places();
     let open = directory(all.path(), "open", 0, 0o777);
-    let home = directory(all.path(), "home", ALICE, 0o755);
-    let system = directory(all.path(), "system", 0, 0o755);
     let file = |dir: &Path, owner: u32| {
         let path = dir.join(format!("of-{owner}"));
         fs::write(&path, "old").unwrap();
@@ -399,11 +405,7 @@ fn root_is_not_led_astray_by_a_directory_on_the_way() {
     if !is_root() {
         return;
     }
-    let all = tempfile::tempdir().unwrap();
-    set_mode(all.path(), 0o755);
-    let sticky = directory(all.path(), "sticky", 0, 0o1777);
-    let home = directory(all.path(), "home", ALICE, 0o755);
-    let system = directory(all.path(), "system", 0, 0o755);
+    let (all, [sticky, home, system]) = places();
     // (where the link lies, whose it is, where it leads to, whether it is followed)
     let cases = [
         (&sticky, ALICE, &system, false),
