@@ -1,14 +1,40 @@
 //! Tables of other programs that hold the numbers of a procfs file, written as that file.
 //!
-//! What is read: the table of the kernel's `slabinfo` tool, as slabinfo; the free lists that the
-//! debugger `crash` prints for `kmem -f`, as buddyinfo.
+//! What is read: the tables of the kernel's `slabinfo` tool and of `slabtop`, as slabinfo; the free lists that the
+//! debugger `crash` prints for `kmem -f`, those of hotsos and a row of counts alone, as buddyinfo; what node_exporter
+//! gives, as buddyinfo, meminfo and vmstat; the amounts of all nodes, as meminfo.
 //!
 //! Invariant: only rows with all numbers are taken; a table without any is an error that names it.
 
-use super::lines::{CRASH, SLAB_TOOL};
+use std::collections::BTreeMap;
+
+use super::lines::{
+    CRASH, EXPORTED_AMOUNTS, EXPORTED_COUNTERS, EXPORTED_LISTS, NODE_AMOUNTS, SLAB_TOOL, SLABTOP,
+    is_number,
+};
 use crate::error::{Error, Result};
 use crate::procfs::buddyinfo::{BuddyInfo, Row};
 use crate::procfs::slabinfo::{Cache, SlabInfo};
+
+/// Whether lines of this kind are those of another program, which [`convert`] reads.
+pub(super) fn is_foreign(kind: &str) -> bool {
+    [
+        SLAB_TOOL,
+        SLABTOP,
+        CRASH,
+        EXPORTED_LISTS,
+        EXPORTED_AMOUNTS,
+        EXPORTED_COUNTERS,
+        NODE_AMOUNTS,
+    ]
+    .contains(&kind)
+}
+
+/// Name and text of the procfs file that a whole text stands for in which no line is one of procfs: free lists as hotsos
+/// writes them, or a row of counts.
+pub(super) fn of_whole(text: &str) -> Option<(&'static str, String)> {
+    Some(("buddyinfo", hotsos(text).or_else(|| counts(text))?))
+}
 
 /// Name and text of the procfs file that a table of `kind` stands for.
 ///
@@ -17,7 +43,12 @@ use crate::procfs::slabinfo::{Cache, SlabInfo};
 pub(super) fn convert(kind: &str, text: &str) -> Result<(&'static str, String)> {
     let (file, converted) = match kind {
         SLAB_TOOL => ("slabinfo", slabinfo(text)),
+        SLABTOP => ("slabinfo", slabtop(text)),
         CRASH => ("buddyinfo", buddyinfo(text)),
+        EXPORTED_LISTS => ("buddyinfo", exported_lists(text)),
+        EXPORTED_AMOUNTS => ("meminfo", exported_amounts(text)),
+        EXPORTED_COUNTERS => ("vmstat", exported_counters(text)),
+        NODE_AMOUNTS => ("meminfo", sum_of_nodes(text)),
         _ => ("", None),
     };
     converted.map(|text| (file, text)).ok_or_else(|| {
@@ -89,4 +120,221 @@ fn buddyinfo(text: &str) -> Option<String> {
     }
     info.zones.retain(|zone| !zone.free.is_empty());
     (!info.zones.is_empty()).then(|| info.write())
+}
+
+/// Rows `objects active used% size slabs objects-a-slab cache-size name`, sizes in KiB.
+fn slabtop(text: &str) -> Option<String> {
+    let kib = |word: &str| word.strip_suffix('K')?.parse::<f64>().ok();
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [
+            objects,
+            active,
+            _used,
+            size,
+            slabs,
+            per_slab,
+            whole,
+            name,
+            ..,
+        ] = words[..]
+        else {
+            return None;
+        };
+        let (num_slabs, objperslab): (u64, u32) = (slabs.parse().ok()?, per_slab.parse().ok()?);
+        let (object, whole) = (kib(size)?, kib(whole)? as u64);
+        // The tool knows the size of a page, and counts in KiB.
+        let pagesperslab = whole.checked_div(num_slabs).unwrap_or(0).div_ceil(4);
+        // Two digits of a KiB are too few for small objects, where the slab tells more.
+        let fitting = (pagesperslab << 12)
+            .checked_div(objperslab.into())
+            .unwrap_or(0) as f64;
+        let objsize = match (fitting / 1024.0 - object).abs() < 0.006 {
+            true => fitting,
+            false => object * 1024.0,
+        };
+        Some(Cache {
+            name: name.to_owned(),
+            active_objs: active.parse().ok()?,
+            num_objs: objects.parse().ok()?,
+            objsize: objsize.round() as u32,
+            objperslab,
+            pagesperslab: u32::try_from(pagesperslab).ok()?,
+            active_slabs: num_slabs,
+            num_slabs,
+            ..Cache::default()
+        })
+    };
+    let caches: Vec<Cache> = text.lines().filter_map(row).collect();
+    let info = SlabInfo {
+        caches,
+        ..SlabInfo::default()
+    };
+    (!info.caches.is_empty()).then(|| info.write())
+}
+
+/// Free blocks by zone, as rows of buddyinfo.
+fn rows(zones: BTreeMap<(u32, String), BTreeMap<usize, u64>>) -> Option<String> {
+    /// Orders that any kernel has at most.
+    const MOST_ORDERS: usize = 24;
+    let zones = zones.into_iter().filter_map(|((node, zone), free)| {
+        let orders = free.keys().next_back()? + 1;
+        // An order that is not told would be taken for one with nothing free.
+        (free.len() == orders && orders <= MOST_ORDERS).then(|| Row {
+            node,
+            zone,
+            free: free.into_values().collect(),
+        })
+    });
+    let info = BuddyInfo {
+        zones: zones.collect(),
+        ..BuddyInfo::default()
+    };
+    (!info.zones.is_empty()).then(|| info.write())
+}
+
+/// The value of a metric, which may be written as a fraction.
+fn whole_number(word: &str) -> Option<u64> {
+    let value: f64 = word.parse().ok()?;
+    (value >= 0.0 && value < 2f64.powi(63)).then_some(value as u64)
+}
+
+/// Lines `node_buddyinfo_blocks{node="0",size="1",zone="DMA"} 572`; the size is the order.
+fn exported_lists(text: &str) -> Option<String> {
+    let mut zones: BTreeMap<(u32, String), BTreeMap<usize, u64>> = BTreeMap::new();
+    for line in text.lines() {
+        let (labels, value) = line.split_once('{')?.1.rsplit_once('}')?;
+        let label = |name: &str| {
+            let mut all = labels.split(',').filter_map(|l| l.trim().split_once('='));
+            let (_, value) = all.find(|(n, _)| *n == name)?;
+            Some(value.trim_matches('"'))
+        };
+        let zone = (label("node")?.parse().ok()?, label("zone")?.to_owned());
+        let order = label("size")?.parse().ok()?;
+        let blocks = whole_number(value.split_ascii_whitespace().next()?)?;
+        zones.entry(zone).or_default().insert(order, blocks);
+    }
+    rows(zones)
+}
+
+/// Lines `node_memory_MemFree_bytes 1.2e+10`, `node_memory_HugePages_Total 0`.
+fn exported_amounts(text: &str) -> Option<String> {
+    let line = |line: &str| {
+        let (name, value) = line.trim().split_once(' ')?;
+        let value = whole_number(value)?;
+        let name = name.strip_prefix("node_memory_")?;
+        Some(match name.strip_suffix("_bytes") {
+            Some(name) => {
+                let name = match name.rsplit_once('_') {
+                    Some((name, list @ ("anon" | "file"))) => format!("{name}({list})"),
+                    _ => name.to_owned(),
+                };
+                format!("{:<15} {:>8} kB\n", name + ":", value / 1024)
+            }
+            None => format!("{:<15} {value:>8}\n", format!("{name}:")),
+        })
+    };
+    let text: String = text.lines().filter_map(line).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Lines `node_vmstat_compact_stall 205761`.
+fn exported_counters(text: &str) -> Option<String> {
+    let line = |line: &str| {
+        let (name, value) = line.trim().split_once(' ')?;
+        let name = name.strip_prefix("node_vmstat_")?;
+        Some(format!("{name} {}\n", whole_number(value)?))
+    };
+    let text: String = text.lines().filter_map(line).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The amounts of a host, from lines `Node 0 MemTotal: 1030924 kB` of all its nodes.
+pub(super) fn sum_of_nodes(text: &str) -> Option<String> {
+    let mut names: Vec<&str> = vec![];
+    let mut sums: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let ["Node", node, name, value, ref unit @ ..] = words[..] else {
+            continue;
+        };
+        if !is_number(node) || !name.ends_with(':') {
+            continue;
+        }
+        let value: u64 = value.parse().ok()?;
+        let sum = sums.entry(name).or_insert_with(|| {
+            names.push(name);
+            (0, unit.first().copied().unwrap_or(""))
+        });
+        sum.0 = sum.0.saturating_add(value);
+    }
+    let line = |name: &&str| {
+        let (value, unit) = sums[name];
+        format!("{name:<15} {value:>8} {unit}")
+            .trim_end()
+            .to_owned()
+            + "\n"
+    };
+    let text: String = names.iter().map(line).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The counters of a host, from those of its nodes.
+pub(super) fn sum_of_counters<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut names: Vec<&str> = vec![];
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in texts.flat_map(str::lines) {
+        let (name, value) = line.trim().split_once(' ')?;
+        let sum = sums.entry(name).or_insert_with(|| {
+            names.push(name);
+            0
+        });
+        *sum = sum.saturating_add(value.trim().parse().ok()?);
+    }
+    let text: String = names.iter().map(|n| format!("{n} {}\n", sums[n])).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Free lists as hotsos writes them in YAML: below `nodes:` a node's number, below it `zones:`, names of zones, and
+/// lines `order: blocks`.
+fn hotsos(text: &str) -> Option<String> {
+    let mut zones: BTreeMap<(u32, String), BTreeMap<usize, u64>> = BTreeMap::new();
+    // Keys of the lines around, each with its indentation.
+    let mut path: Vec<(usize, &str)> = vec![];
+    for line in text.lines().filter(|l| !l.trim().is_empty()) {
+        let indent = line.len() - line.trim_start().len();
+        path.retain(|(outer, _)| *outer < indent);
+        let Some((key, value)) = line.trim().split_once(':') else {
+            continue;
+        };
+        let names: Vec<&str> = path.iter().map(|p| p.1).collect();
+        if let [.., "nodes", node, "zones", zone] = names[..]
+            && let (Ok(node), Ok(order), Ok(blocks)) =
+                (node.parse(), key.parse(), value.trim().parse())
+        {
+            let zone = (node, zone.to_owned());
+            zones.entry(zone).or_default().insert(order, blocks);
+        }
+        path.push((indent, key));
+    }
+    rows(zones)
+}
+
+/// A line `Count: 4063 4595 …`, of a zone that it does not name.
+fn counts(text: &str) -> Option<String> {
+    let row = |line: &str| {
+        let (name, numbers) = line.trim().split_once(':')?;
+        let is_count = ["count", "counts"].contains(&&name.to_ascii_lowercase()[..]);
+        let all: Option<Vec<u64>> = numbers
+            .split_ascii_whitespace()
+            .map(|w| w.parse().ok())
+            .collect();
+        let free = all.filter(|all| is_count && (7..=24).contains(&all.len()))?;
+        Some(free.into_iter().enumerate().collect())
+    };
+    let mut found = text.lines().filter_map(row);
+    let (one, None) = (found.next()?, found.next()) else {
+        return None;
+    };
+    rows([((0, "unnamed".to_owned()), one)].into())
 }

@@ -6,13 +6,16 @@
 //! counts as `version` and `sysctl-vm`, and a file with a longer name, such as `buddyinfo.txt`, as what its
 //! content shows.
 //!
+//! Of sysfs, the directories of nodes give meminfo and vmstat by node: their sums are those of the host, where it has none
+//! of its own.
+//!
 //! Invariant: for each host and file there is at most one entry; the first in the order of [`place`]'s
 //! ranks is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
-use super::{KNOWN, index, logs, pasted};
+use super::{KNOWN, foreign, index, logs, pasted};
 use crate::procfs::uptime;
 
 /// Files by which a `proc` of a host is known.
@@ -73,6 +76,7 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
 
 /// Puts the files of each host into its root, under their names in a snapshot.
 pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
+    let entries = with_nodes_summed(entries);
     let mut roots = BTreeSet::new();
     for entry in &entries {
         if let Some((last, root)) = entry.directory.split_last()
@@ -153,6 +157,78 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
     }
     arranged.extend(of_hosts.into_values().map(|(_, entry)| entry));
     arranged
+}
+
+/// The directory of a host in whose tree this one is that of a node.
+fn host_of_node(directory: &[String]) -> Option<Vec<String>> {
+    let (last, above) = directory.split_last()?;
+    let number = last.strip_prefix("node")?;
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let ends: [&[&str]; 3] = [
+        &["sys", "devices", "system", "node"],
+        &["system", "node"],
+        &["node"],
+    ];
+    let end = ends
+        .iter()
+        .find(|end| above.len() >= end.len() && above[above.len() - end.len()..] == ***end);
+    Some(above[..above.len() - end.map_or(0, |end| end.len())].to_vec())
+}
+
+/// Puts meminfo and vmstat of the host in the place of those of its nodes.
+fn with_nodes_summed(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut of_nodes: BTreeMap<(Vec<String>, String), Vec<Entry>> = BTreeMap::new();
+    let mut others = vec![];
+    for entry in entries {
+        let root = match &entry.name[..] {
+            "meminfo" if entry.text().starts_with(b"Node ") => {
+                Some(host_of_node(&entry.directory).unwrap_or_else(|| entry.directory.clone()))
+            }
+            "vmstat" => host_of_node(&entry.directory),
+            _ => None,
+        };
+        match root {
+            Some(root) => of_nodes
+                .entry((root, entry.name.clone()))
+                .or_default()
+                .push(entry),
+            None => others.push(entry),
+        }
+    }
+    for ((directory, name), nodes) in of_nodes {
+        let is_of_host = |e: &Entry| {
+            let of_proc = e
+                .directory
+                .split_last()
+                .is_some_and(|(last, root)| last == "proc" && root == directory);
+            e.name == name && (e.directory == directory || of_proc)
+        };
+        if others.iter().any(is_of_host) {
+            continue;
+        }
+        let texts: Vec<_> = nodes
+            .iter()
+            .map(|e| String::from_utf8_lossy(e.text()).into_owned())
+            .collect();
+        let sum = match &name[..] {
+            "meminfo" => foreign::sum_of_nodes(&texts.join("\n")),
+            _ => foreign::sum_of_counters(texts.iter().map(|t| &t[..])),
+        };
+        // What is no such file is left as it is, and said to be damaged.
+        let (Some(sum), Some(first)) = (sum, nodes.first()) else {
+            others.extend(nodes);
+            continue;
+        };
+        others.push(Entry {
+            directory,
+            name,
+            modified: first.modified,
+            content: sum.into_bytes().into(),
+        });
+    }
+    others
 }
 
 /// Reads an entry as pasted text that holds `file` once; leaves the file's content in it.

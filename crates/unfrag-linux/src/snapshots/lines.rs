@@ -1,13 +1,28 @@
 //! Which procfs file a line of pasted text belongs to, by what is in the line.
 //!
-//! Invariant: a line is claimed for a file only where its form shows it; prose is claimed for none.
+//! Invariant: a line is claimed for a file only where its form shows it, whatever file the line before belongs to; prose
+//! is claimed for none.
 
 use super::file_names::KNOWN;
+use super::settings;
 
 /// Internal name of a table of the kernel's `slabinfo` tool.
 pub(super) const SLAB_TOOL: &str = "slabinfo of the kernel's tools";
+/// Internal name of the table of `slabtop`.
+pub(super) const SLABTOP: &str = "slabtop";
+/// Internal name of free lists as node_exporter gives them.
+pub(super) const EXPORTED_LISTS: &str = "node_buddyinfo_blocks of node_exporter";
+/// Internal name of amounts as node_exporter gives them.
+pub(super) const EXPORTED_AMOUNTS: &str = "node_memory of node_exporter";
+/// Internal name of counters as node_exporter gives them.
+pub(super) const EXPORTED_COUNTERS: &str = "node_vmstat of node_exporter";
+/// Internal name of the amounts of nodes, as sysfs gives them.
+pub(super) const NODE_AMOUNTS: &str = "meminfo of nodes";
 /// Internal name of the free lists as the debugger `crash` prints them.
 pub(super) const CRASH: &str = "kmem -f of crash";
+
+/// Orders that a kernel has at least.
+const FEWEST_ORDERS: usize = 7;
 
 /// What came before a line.
 #[derive(Default)]
@@ -20,6 +35,8 @@ pub(super) struct Context {
     pub blocks: bool,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
+    /// Whether the last line of a zone of zoneinfo was read.
+    pub zone_over: bool,
 }
 
 /// What a line is.
@@ -27,6 +44,8 @@ pub(super) struct Context {
 pub(super) enum Line {
     /// A line of a file; the key, where there is one, comes only once in a reading of that file.
     Of(&'static str, Option<String>),
+    /// As `Of`, in the words of that file.
+    As(&'static str, Option<String>, String),
     /// The release of the kernel.
     Release(String),
     /// A heading or a prompt; it may name files.
@@ -64,17 +83,19 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     if text.starts_with("slabinfo - version:") {
         return Some(Line::Of("slabinfo", Some(String::new())));
     }
-    if text.starts_with("# name ")
-        || (text.contains(" : tunables ") && text.contains(" : slabdata "))
-    {
+    if text.starts_with("# name ") {
         return Some(Line::Of("slabinfo", None));
+    }
+    if text.contains(" : tunables ") && text.contains(" : slabdata ") {
+        let name = text.split_ascii_whitespace().next().unwrap_or_default();
+        return Some(Line::Of("slabinfo", Some(name.to_owned())));
     }
     if text.starts_with("Linux ")
         && let Some(release) = release(text, context.named == Some("version"))
     {
         return Some(Line::Release(release));
     }
-    let words: Vec<&str> = text.split_ascii_whitespace().take(16).collect();
+    let words: Vec<&str> = text.split_ascii_whitespace().take(32).collect();
     if words.starts_with(&["Name", "Objects", "Objsize"]) {
         return Some(Line::Of(SLAB_TOOL, Some(String::new())));
     }
@@ -84,17 +105,31 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     {
         return Some(Line::Of(CRASH, None));
     }
-    if let Some(line) = sysctl(text) {
+    if words.starts_with(&["OBJS", "ACTIVE", "USE"]) {
+        return Some(Line::Of(SLABTOP, Some(String::new())));
+    }
+    if let Some(line) = exported(text).or_else(|| of_node(&words)) {
         return Some(line);
     }
+    if let Some(line) = settings::of_line(text).or_else(|| sysctl(text)) {
+        return Some(line);
+    }
+    // The last line of a zone is not followed by another one of it.
+    let in_zone =
+        (indented || context.flat) && (!context.zone_over || text.starts_with("inactive_ratio"));
     match (context.current, &words[..]) {
-        (Some("zoneinfo"), _) if indented || context.flat => {
+        (Some("zoneinfo"), _) if in_zone => {
             return Some(Line::Of("zoneinfo", None));
         }
-        (Some(kind @ (CRASH | SLAB_TOOL)), [_, _, ..]) if heading(line).is_none() => {
-            return Some(Line::Of(kind, None));
+        (Some(SLAB_TOOL), [_, _, _, _, slabs, ..]) if slabs.contains('/') => {
+            return Some(Line::Of(SLAB_TOOL, None));
         }
-        (Some(CRASH), [number]) if number.bytes().all(|b| b.is_ascii_digit()) => {
+        (Some(SLABTOP), [objects, active, used, ..])
+            if is_number(objects) && is_number(active) && used.ends_with('%') =>
+        {
+            return Some(Line::Of(SLABTOP, None));
+        }
+        (Some(CRASH), [number, ..]) if is_number(number) => {
             return Some(Line::Of(CRASH, None));
         }
         _ => {}
@@ -110,6 +145,44 @@ fn data(line: &str, context: &Context) -> Option<Line> {
         }
         [release] if context.named == Some("version") && is_release(release) => {
             Some(Line::Release(release.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// A metric of node_exporter.
+fn exported(text: &str) -> Option<Line> {
+    let (name, value) = text.rsplit_once(' ')?;
+    value.parse::<f64>().ok()?;
+    let kinds = [
+        ("node_buddyinfo_blocks{", EXPORTED_LISTS),
+        ("node_memory_", EXPORTED_AMOUNTS),
+        ("node_vmstat_", EXPORTED_COUNTERS),
+    ];
+    let (_, kind) = kinds.iter().find(|(start, _)| name.starts_with(start))?;
+    Some(Line::Of(kind, Some(name.to_owned())))
+}
+
+/// A line of a node's meminfo, `Node 0 MemTotal: 1030924 kB`, or of a table of free lists as drgn prints it,
+/// `Node 0 DMA32 6 5 7 …`.
+fn of_node(words: &[&str]) -> Option<Line> {
+    let ["Node", node, rest @ ..] = words else {
+        return None;
+    };
+    if !is_number(node) {
+        return None;
+    }
+    match rest {
+        [name, value] | [name, value, "kB"] if name.ends_with(':') && is_number(value) => {
+            Some(Line::Of(NODE_AMOUNTS, Some(format!("{node} {name}"))))
+        }
+        [zone, counts @ ..]
+            if counts.len() >= FEWEST_ORDERS
+                && zone.starts_with(|c: char| c.is_ascii_uppercase())
+                && counts.iter().all(|n| is_number(n)) =>
+        {
+            let row = format!("Node {node}, zone {zone:>8} {} ", counts.join(" "));
+            Some(Line::As("buddyinfo", Some(format!("{node}{zone}")), row))
         }
         _ => None,
     }
@@ -211,7 +284,7 @@ fn is_release(word: &str) -> bool {
         && word.bytes().all(|b| b.is_ascii_graphic())
 }
 
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }
 
@@ -281,7 +354,7 @@ fn heading(line: &str) -> Option<Line> {
 }
 
 /// What follows a shell's prompt.
-fn prompt(text: &str) -> Option<&str> {
+pub(super) fn prompt(text: &str) -> Option<&str> {
     for mark in ["$ ", "# ", "% "] {
         if let Some(command) = text.strip_prefix(mark) {
             return Some(command.trim());

@@ -28,6 +28,7 @@ mod index;
 mod lines;
 mod logs;
 mod pasted;
+mod settings;
 mod source;
 
 use std::collections::BTreeMap;

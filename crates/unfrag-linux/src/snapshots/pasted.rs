@@ -4,10 +4,11 @@
 //! Invariant: a file that stands alone is kept byte for byte. Of several, each gets its own lines, with
 //! quotes and carriage returns taken off; a file that begins again begins a new snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::foreign;
-use super::lines::{self, CRASH, Context, Line, SLAB_TOOL};
+use super::lines::{self, Context, Line};
+use super::settings::{self, Setting};
 use crate::error::Result;
 use crate::recording::{Snapshot, SnapshotFile};
 
@@ -34,6 +35,8 @@ struct Splitter {
     changed: bool,
     /// Whether the line before belongs to the current file too.
     adjacent: bool,
+    /// Settings whose values the command before prints.
+    waiting: VecDeque<Setting>,
 }
 
 /// The snapshots in a text, undated; none if nothing in it is of a procfs file.
@@ -50,7 +53,9 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
     let mut all = text.split_inclusive('\n').peekable();
     while let Some(line) = all.next() {
         let ended = line.ends_with('\n');
-        let line = unquoted(line.trim_end_matches(['\n', '\r']), quotes);
+        let whole = line.trim_end_matches(['\n', '\r']);
+        let line = without_time(unquoted(whole, quotes));
+        splitter.changed |= line.len() < whole.len();
         splitter.line(line, ended || all.peek().is_some());
     }
     splitter.flush();
@@ -69,6 +74,14 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
         reading.retain(|file, part| *file != "meminfo" || is_meminfo(part));
     }
     done.retain(|reading| !reading.is_empty());
+    if done.is_empty()
+        && let Some((name, text)) = foreign::of_whole(&text)
+    {
+        return Ok(vec![Snapshot {
+            name: ".".to_owned(),
+            files: vec![file(name, text.into_bytes())],
+        }]);
+    }
     let alone = done.len() == 1 && done[0].len() == 1 && !changed;
     let several = done.len() > 1;
     let mut snapshots = vec![];
@@ -76,7 +89,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
         let mut files: Vec<SnapshotFile> = vec![];
         for (kind, part) in reading {
             let (name, content) = match kind {
-                SLAB_TOOL | CRASH => {
+                _ if foreign::is_foreign(kind) => {
                     let (name, text) = foreign::convert(kind, &part.text)?;
                     (name, text.into_bytes())
                 }
@@ -85,11 +98,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
                 _ => (kind, trimmed(part.text).into_bytes()),
             };
             if files.iter().all(|f| f.name != name) {
-                files.push(SnapshotFile {
-                    name: name.to_owned(),
-                    time: None,
-                    content: content.into(),
-                });
+                files.push(file(name, content));
             }
         }
         let name = if several {
@@ -100,6 +109,14 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
         snapshots.push(Snapshot { name, files });
     }
     Ok(snapshots)
+}
+
+fn file(name: &str, content: Vec<u8>) -> SnapshotFile {
+    SnapshotFile {
+        name: name.to_owned(),
+        time: None,
+        content: content.into(),
+    }
 }
 
 /// `text` without the blank lines at its end.
@@ -132,7 +149,27 @@ fn unquoted(mut line: &str, levels: usize) -> &str {
             None => break,
         }
     }
-    line
+    // A part may be quoted more deeply than the rest. A count that the kernel capped begins with the same sign.
+    let marks = line.bytes().take_while(|b| *b == b'>').count();
+    match line[marks..].strip_prefix(' ') {
+        Some(rest) if (1..=MAX_QUOTES).contains(&marks) => rest,
+        _ => line,
+    }
+}
+
+/// A line of a kernel log without the time before it, `[  178.490000] `.
+fn without_time(line: &str) -> &str {
+    let stamp = |line: &str| {
+        let inner = line.strip_prefix('[')?;
+        let (time, rest) = inner.split_once(']')?;
+        let (seconds, fraction) = time.trim().split_once('.')?;
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        (digits(seconds) && digits(fraction)).then(|| line.len() - rest.len())
+    };
+    match stamp(line) {
+        Some(at) => line[at..].strip_prefix(' ').unwrap_or(&line[at..]),
+        None => line,
+    }
 }
 
 impl Splitter {
@@ -144,7 +181,7 @@ impl Splitter {
             self.adjacent = false;
             return;
         }
-        if self.continues_a_row(line) {
+        if self.waiting.is_empty() && self.continues_a_row(line) {
             return;
         }
         // A text that is cut off ends within a line of the file that it was in.
@@ -156,8 +193,19 @@ impl Splitter {
             self.push(current, line, ended);
             return;
         }
-        match lines::classify(line, &self.context) {
+        let line_is = match settings::value(&mut self.waiting, line) {
+            Some(value) => value,
+            None => {
+                self.waiting = settings::printed_next(line);
+                lines::classify(line, &self.context)
+            }
+        };
+        match line_is {
             Line::Of(file, key) => self.take(file, key, line, ended),
+            Line::As(file, key, text) => {
+                self.changed = true;
+                self.take(file, key, &text, true);
+            }
             Line::Release(release) => {
                 let part = self.reading.entry("version").or_default();
                 if part.text.is_empty() {
@@ -245,6 +293,9 @@ impl Splitter {
         if key.is_some() {
             self.context.flat = false;
         }
+        let text = line.trim_start();
+        self.context.zone_over = file == "zoneinfo"
+            && (text.starts_with("start_pfn") || text.starts_with("inactive_ratio"));
         if let Some(key) = key {
             let again = self
                 .reading
