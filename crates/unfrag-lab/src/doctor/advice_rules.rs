@@ -9,7 +9,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
-use super::room_advice::{counted, make_room, share_of};
+use super::room_advice::{IN_VAIN, SOME, counted, make_room, share_of};
 use crate::era::Era;
 use crate::report::number::{bytes, mib, percent, thousands};
 
@@ -27,6 +27,7 @@ pub fn advice(d: &Diagnosis, e: &Evidence, era: Era) -> Vec<Advice> {
     all.extend(early_kswapd(d, e, era));
     all.extend(defrag_mode(d, e, era));
     all.extend(huge_page_faults(d, e));
+    all.extend(stalling_faults(d, e));
     all.extend(reclaimable_slab(d, e));
     all.extend(make_room(d, e));
     all
@@ -47,7 +48,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
 
 /// Whether the kernel may have a sysctl: it was read, or none was.
 fn has(e: &Evidence, name: &str) -> bool {
-    e.settings.contains_key(name) || e.settings.is_empty()
+    e.settings.contains_key(name) || !e.has_sysctls()
 }
 
 /// Pages as MiB, without the unit.
@@ -164,7 +165,7 @@ fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     let gain = node
         .huge_pages
         .by_asking_again?
-        .saturating_sub(node.huge_pages.now);
+        .saturating_sub(node.huge_pages.now?);
     let all = node.huge_pages.by_asking_again?.max(1);
     if now > 0 && score > proactive_marks(now, era)[1] || gain * 10 < all {
         return None;
@@ -263,6 +264,46 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         ),
         cost: "programs that ask with madvise wait for compaction; for the others kcompactd works"
             .into(),
+        prediction: None,
+        predicted: None,
+    })
+}
+
+/// A THP `defrag` mode that waits less, where each fault that may have a huge page compacts for it, in vain mostly.
+fn stalling_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
+    let defrag = e.settings.get("thp_defrag")?;
+    if defrag != "always" {
+        return None;
+    }
+    let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
+    let stalls = failed.saturating_add(done);
+    let share = share_of(failed, done);
+    if share <= IN_VAIN || stalls < SOME {
+        return None;
+    }
+    // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
+    // and `defer+madvise` would let them wait as before.
+    let (value, cost) = match e.settings.get("thp_enabled").map(String::as_str) {
+        Some("madvise") => (
+            "defer",
+            "programs that ask with madvise get small pages first, and huge ones from kcompactd and khugepaged later",
+        ),
+        _ => (
+            "madvise",
+            "programs that do not ask with madvise get a huge page only where one is free; khugepaged makes others later",
+        ),
+    };
+    Some(Advice {
+        command: format!("echo {value} > /sys/kernel/mm/transparent_hugepage/defrag"),
+        setting: None,
+        current: Some(defrag.clone()),
+        value: Some(value.into()),
+        reason: format!(
+            "with defrag at always every fault that may have a huge page waits for compaction: {} compactions that a request waited for since boot, {} of them in vain",
+            thousands(stalls),
+            percent(share)
+        ),
+        cost: cost.into(),
         prediction: None,
         predicted: None,
     })

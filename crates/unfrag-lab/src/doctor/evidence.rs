@@ -146,11 +146,12 @@ impl Evidence {
             && e.meminfo.is_none()
             && e.vmstat.is_none()
             && e.zones.is_none()
+            && e.slabs.is_none()
         {
             return Err(match reader.first_error {
                 Some(error) => error.into(),
                 None => Error::lacking(
-                    "none of buddyinfo, pagetypeinfo, zoneinfo, meminfo and vmstat can be read there",
+                    "none of buddyinfo, pagetypeinfo, zoneinfo, meminfo, vmstat and slabinfo can be read there",
                 )
                 .help("give /proc, a directory with a copy of it, or an .unfrag file"),
             });
@@ -215,6 +216,11 @@ impl Evidence {
                 self.settings.insert(format!("thp_{name}"), value);
             }
         }
+    }
+
+    /// Whether any sysctl of `vm` was read.
+    pub fn has_sysctls(&self) -> bool {
+        self.settings.keys().any(|name| !name.starts_with("thp_"))
     }
 
     /// A sysctl's value as a number.

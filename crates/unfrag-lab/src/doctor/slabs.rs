@@ -4,6 +4,7 @@
 //! few objects in many slabs is large, and spoils many pageblocks.
 
 use super::evidence::Evidence;
+use crate::report::number::thousands;
 use serde::Serialize;
 use std::collections::HashMap;
 use unfrag_linux::procfs::SlabInfo;
@@ -65,6 +66,30 @@ pub fn slabs(e: &Evidence) -> Vec<SlabCache> {
     all.sort_by_key(|s| std::cmp::Reverse((s.grown_pages.unwrap_or(0).max(0), s.pages)));
     all.truncate(SHOWN);
     all
+}
+
+/// A note where objects take far more than their cache's name says; `None` if none do.
+pub fn debugged(e: &Evidence) -> Option<String> {
+    let nominal = |name: &str| -> Option<u64> {
+        let size = name.split_once("kmalloc-")?.1.rsplit('-').next()?;
+        let (number, unit) = match size.strip_suffix('k') {
+            Some(number) => (number, 1024),
+            None => (size, 1),
+        };
+        number.parse::<u64>().ok()?.checked_mul(unit)
+    };
+    let all = &e.slabs.as_ref()?.caches;
+    let (cache, size) = all
+        .iter()
+        .filter(|c| c.num_slabs > 0)
+        .filter_map(|c| Some((c, nominal(&c.name).filter(|&n| n > 0)?)))
+        .find(|(c, size)| u64::from(c.objsize) >= size + size / 2)?;
+    Some(format!(
+        "objects of {} take {} bytes each where {} are asked for: debugging of slabs is on (slub_debug=, KASAN), and all slabs are larger for it",
+        cache.name,
+        thousands(cache.objsize.into()),
+        thousands(size)
+    ))
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Re
 }
 
 /// Files of which each alone says something of memory.
-const TELLING: [&str; 7] = [
+const TELLING: [&str; 8] = [
+    "slabinfo",
     "buddyinfo",
     "zoneinfo",
     "pagetypeinfo",

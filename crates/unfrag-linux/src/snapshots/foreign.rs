@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use super::line::is_number;
 use super::lines::{
     CRASH, EXPORTED_AMOUNTS, EXPORTED_COUNTERS, EXPORTED_LISTS, NODE_AMOUNTS, SLAB_TOOL, SLABTOP,
-    is_number,
 };
 use crate::error::{Error, Result};
 use crate::procfs::buddyinfo::{BuddyInfo, Row};

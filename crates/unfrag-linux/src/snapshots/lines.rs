@@ -4,6 +4,7 @@
 //! is claimed for none.
 
 use super::file_names::KNOWN;
+use super::line::{Line, is_number, prompt};
 use super::settings;
 
 /// Internal name of a table of the kernel's `slabinfo` tool.
@@ -33,27 +34,12 @@ pub(super) struct Context {
     pub named: Option<&'static str>,
     /// Whether rows of pagetypeinfo are those of a table of pageblocks.
     pub blocks: bool,
+    /// Types that this table has.
+    pub block_types: usize,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
     /// Whether the last line of a zone of zoneinfo was read.
     pub zone_over: bool,
-}
-
-/// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// A line of a file; the key, where there is one, comes only once in a reading of that file.
-    Of(&'static str, Option<String>),
-    /// As `Of`, in the words of that file.
-    As(&'static str, Option<String>, String),
-    /// The release of the kernel.
-    Release(String),
-    /// A heading or a prompt; it may name files.
-    Heading(Vec<&'static str>),
-    /// A program's complaint that it could not read a file.
-    Refused(&'static str),
-    /// None of these.
-    Other,
 }
 
 /// Says what `line` is.
@@ -213,7 +199,10 @@ fn zone_row(text: &str) -> Option<(&str, &str)> {
 
 fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
     let key = Some(zone.split_ascii_whitespace().collect::<String>());
-    let of_blocks = context.blocks && context.current == Some("pagetypeinfo");
+    // Free lists have more orders than there are types.
+    let of_blocks = context.blocks
+        && context.current == Some("pagetypeinfo")
+        && rest.split_ascii_whitespace().count() <= context.block_types;
     let first = rest.split_ascii_whitespace().next().unwrap_or("");
     if rest.is_empty() {
         Line::Of("zoneinfo", key)
@@ -284,10 +273,6 @@ fn is_release(word: &str) -> bool {
         && word.bytes().all(|b| b.is_ascii_graphic())
 }
 
-pub(super) fn is_number(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
-}
-
 fn is_decimal(word: &str) -> bool {
     word.split_once('.')
         .is_some_and(|(a, b)| is_number(a) && is_number(b))
@@ -351,16 +336,4 @@ fn heading(line: &str) -> Option<Line> {
         || text.starts_with("Every ")
         || text.starts_with("------");
     is_heading.then_some(Line::Heading(files))
-}
-
-/// What follows a shell's prompt.
-pub(super) fn prompt(text: &str) -> Option<&str> {
-    for mark in ["$ ", "# ", "% "] {
-        if let Some(command) = text.strip_prefix(mark) {
-            return Some(command.trim());
-        }
-    }
-    let at = text.find('@')?;
-    let end = at + text[at..].find(['$', '#', '%'])?;
-    (!text[..at].contains(' ')).then(|| text[end + 1..].trim())
 }

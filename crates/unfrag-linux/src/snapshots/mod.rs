@@ -25,6 +25,7 @@ mod file_names;
 mod foreign;
 mod hosts;
 mod index;
+mod line;
 mod lines;
 mod logs;
 mod pasted;

@@ -7,13 +7,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::foreign;
-use super::lines::{self, Context, Line};
+use super::line::Line;
+use super::lines::{self, Context};
 use super::settings::{self, Setting};
 use crate::error::Result;
 use crate::recording::{Snapshot, SnapshotFile};
 
 /// Levels of `> ` that are taken off.
 const MAX_QUOTES: usize = 8;
+
+/// Words of the heading of a table of pageblocks that name no type.
+const HEAD_OF_BLOCKS: [&str; 5] = ["Number", "of", "mixed", "blocks", "type"];
 
 /// A file of a reading.
 #[derive(Default)]
@@ -279,6 +283,10 @@ impl Splitter {
         if file == "pagetypeinfo" {
             if line.trim_start().starts_with("Number of") {
                 self.context.blocks = true;
+                let types = line
+                    .split_ascii_whitespace()
+                    .filter(|w| !HEAD_OF_BLOCKS.contains(w));
+                self.context.block_types = types.count();
             } else if key.is_some() || line.trim_start().starts_with("Page block order") {
                 self.context.blocks = false;
             }

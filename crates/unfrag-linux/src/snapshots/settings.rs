@@ -3,7 +3,7 @@
 //! Invariant: a value is taken only where the line tells its file, or where the command before it named the file and the
 //! value has the form that this file has.
 
-use super::lines::{Line, is_number, prompt};
+use super::line::{Line, is_number, prompt};
 use std::collections::VecDeque;
 
 /// Where `/proc/sys/vm` is.
