@@ -9,7 +9,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
-use super::room_advice::{IN_VAIN, SOME, counted, make_room, share_of};
+use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
 use crate::era::Era;
 use crate::report::number::{bytes, mib, percent, thousands};
 
@@ -275,12 +275,7 @@ fn stalling_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     if defrag != "always" {
         return None;
     }
-    let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
-    let stalls = failed.saturating_add(done);
-    let share = share_of(failed, done);
-    if share <= IN_VAIN || stalls < SOME {
-        return None;
-    }
+    let (stalls, share) = mostly_in_vain(d)?;
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.
     let (value, cost) = match e.settings.get("thp_enabled").map(String::as_str) {

@@ -93,10 +93,10 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
 /// The answer where the files that were read do not decide.
 fn unknown(d: &Diagnosis) -> String {
     let f = &d.huge_pages;
+    let now = f.now.map_or_else(|| "an unknown number".into(), thousands);
     if let Some(most) = f.at_most {
         return format!(
-            "perhaps: {} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
-            f.now.map_or_else(|| "an unknown number".into(), thousands),
+            "perhaps: {now} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
             thousands(most)
         );
     }
@@ -104,7 +104,6 @@ fn unknown(d: &Diagnosis) -> String {
     if d.zones.iter().all(|z| z.free_huge_blocks.is_none()) {
         out += "no file tells free blocks";
     } else {
-        let now = f.now.map_or_else(|| "an unknown number".into(), thousands);
         let _ = write!(out, "{now} can be had now");
     }
     if let Some(most) = f.now_at_most {

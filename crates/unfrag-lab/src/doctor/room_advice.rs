@@ -9,11 +9,11 @@ use super::evidence::Evidence;
 use crate::report::number::{bytes, percent, thousands};
 
 /// Share of compactions in vain above which advice is given.
-pub(super) const IN_VAIN: f64 = 0.50;
+const IN_VAIN: f64 = 0.50;
 /// Share of faults without a huge page above which advice is given.
 const FALLEN_BACK: f64 = 0.25;
 /// Compactions and faults from which a share says something.
-pub(super) const SOME: u64 = 20;
+const SOME: u64 = 20;
 
 /// A counter's value since boot; `None` if the kernel does not have it.
 pub(super) fn counted(d: &Diagnosis, name: &str) -> Option<u64> {
@@ -71,16 +71,20 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-fn in_vain(d: &Diagnosis) -> Option<String> {
+/// Compactions that a request waited for, and the share of them in vain, where that is most of them.
+pub(super) fn mostly_in_vain(d: &Diagnosis) -> Option<(u64, f64)> {
     let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
-    let share = share_of(failed, done);
-    (share > IN_VAIN && failed.saturating_add(done) >= SOME).then(|| {
-        format!(
-            "{} of {} compactions that a request waited for were in vain",
-            percent(share),
-            thousands(failed.saturating_add(done))
-        )
-    })
+    let (all, share) = (failed.saturating_add(done), share_of(failed, done));
+    (share > IN_VAIN && all >= SOME).then_some((all, share))
+}
+
+fn in_vain(d: &Diagnosis) -> Option<String> {
+    let (all, share) = mostly_in_vain(d)?;
+    Some(format!(
+        "{} of {} compactions that a request waited for were in vain",
+        percent(share),
+        thousands(all)
+    ))
 }
 
 fn fallen_back(d: &Diagnosis) -> Option<String> {

@@ -37,11 +37,11 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
             format!("badly fragmented: {score} % of what is free is outside whole {huge} blocks")
         }
     };
-    if z.highatomic_huge_blocks > Some(0) {
+    if let Some(blocks) = z.highatomic_huge_blocks.filter(|&n| n > 0) {
         let _ = write!(
             out,
             "; {} of it are kept back for atomic requests of high order (HighAtomic): closed to huge pages",
-            bytes(z.highatomic_huge_blocks.unwrap_or(0).saturating_mul(size))
+            bytes(blocks.saturating_mul(size))
         );
     }
     if let Some(mark) = z.below {

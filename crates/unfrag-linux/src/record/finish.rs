@@ -4,7 +4,7 @@
 //! add up to what the tracer read and overwrote. In an anonymous recording a task has no name, and a
 //! number that is its own in this file only. Kernel threads keep their names, which tell of no user.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -177,15 +177,12 @@ fn note_tasks(recording: &mut Recording, job: &Job, names: &Names) {
     if job.anonymous {
         anonymize(&mut recording.tasks, &names.kernel_threads);
     }
-    let mut numbers: Vec<i32> = own.iter().map(|&i| recording.tasks[i].pid).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    // One task may have had several names.
+    let numbers: BTreeSet<i32> = own.iter().map(|&i| recording.tasks[i].pid).collect();
     if !numbers.is_empty() {
         let numbers: Vec<String> = numbers.iter().map(i32::to_string).collect();
-        recording
-            .meta
-            .facts
-            .insert(RECORDER_TASKS.into(), numbers.join(" "));
+        let facts = &mut recording.meta.facts;
+        facts.insert(RECORDER_TASKS.into(), numbers.join(" "));
     }
 }
 

@@ -627,7 +627,8 @@ impl Session {
     }
 
     fn note_recorder(&self) -> Result<()> {
-        let named = self.names != ScopeOfNames::Nobody;
+        // Where everybody is named, the recorder is among them.
+        let named = self.names == ScopeOfNames::Recorder;
         names::note_recorder(&self.spool, self.guardian.id(), named)
     }
 

@@ -16,31 +16,17 @@ use crate::error::{Error, Result};
 use crate::procfs::buddyinfo::{BuddyInfo, Row};
 use crate::procfs::slabinfo::{Cache, SlabInfo};
 
-/// Whether lines of this kind are those of another program, which [`convert`] reads.
-pub(super) fn is_foreign(kind: &str) -> bool {
-    [
-        SLAB_TOOL,
-        SLABTOP,
-        CRASH,
-        EXPORTED_LISTS,
-        EXPORTED_AMOUNTS,
-        EXPORTED_COUNTERS,
-        NODE_AMOUNTS,
-    ]
-    .contains(&kind)
-}
-
 /// Name and text of the procfs file that a whole text stands for in which no line is one of procfs: free lists as hotsos
 /// writes them, or a row of counts.
 pub(super) fn of_whole(text: &str) -> Option<(&'static str, String)> {
     Some(("buddyinfo", hotsos(text).or_else(|| counts(text))?))
 }
 
-/// Name and text of the procfs file that a table of `kind` stands for.
+/// Name and text of the procfs file that a table of `kind` stands for; `None` if `kind` is no table of another program.
 ///
 /// # Errors
 /// If no row of the table has the numbers.
-pub(super) fn convert(kind: &str, text: &str) -> Result<(&'static str, String)> {
+pub(super) fn convert(kind: &str, text: &str) -> Result<Option<(&'static str, String)>> {
     let (file, converted) = match kind {
         SLAB_TOOL => ("slabinfo", slabinfo(text)),
         SLABTOP => ("slabinfo", slabtop(text)),
@@ -49,9 +35,10 @@ pub(super) fn convert(kind: &str, text: &str) -> Result<(&'static str, String)> 
         EXPORTED_AMOUNTS => ("meminfo", exported_amounts(text)),
         EXPORTED_COUNTERS => ("vmstat", exported_counters(text)),
         NODE_AMOUNTS => ("meminfo", sum_of_nodes(text)),
-        _ => ("", None),
+        _ => return Ok(None),
     };
-    converted.map(|text| (file, text)).ok_or_else(|| {
+    let converted = converted.map(|text| Some((file, text)));
+    converted.ok_or_else(|| {
         Error::unsupported(format!(
             "this looks like {kind}, but no row has its numbers"
         ))
@@ -84,7 +71,11 @@ fn slabinfo(text: &str) -> Option<String> {
             ..Cache::default()
         })
     };
-    let caches: Vec<Cache> = text.lines().filter_map(row).collect();
+    of_caches(text.lines().filter_map(row).collect())
+}
+
+/// The text of slabinfo with these caches; `None` if there are none.
+fn of_caches(caches: Vec<Cache>) -> Option<String> {
     let info = SlabInfo {
         caches,
         ..SlabInfo::default()
@@ -165,12 +156,7 @@ fn slabtop(text: &str) -> Option<String> {
             ..Cache::default()
         })
     };
-    let caches: Vec<Cache> = text.lines().filter_map(row).collect();
-    let info = SlabInfo {
-        caches,
-        ..SlabInfo::default()
-    };
-    (!info.caches.is_empty()).then(|| info.write())
+    of_caches(text.lines().filter_map(row).collect())
 }
 
 /// Free blocks by zone, as rows of buddyinfo.
@@ -178,9 +164,9 @@ fn rows(zones: BTreeMap<(u32, String), BTreeMap<usize, u64>>) -> Option<String> 
     /// Orders that any kernel has at most.
     const MOST_ORDERS: usize = 24;
     let zones = zones.into_iter().filter_map(|((node, zone), free)| {
-        let orders = free.keys().next_back()? + 1;
+        let highest = *free.keys().next_back()?;
         // An order that is not told would be taken for one with nothing free.
-        (free.len() == orders && orders <= MOST_ORDERS).then(|| Row {
+        (highest < MOST_ORDERS && free.len() == highest + 1).then(|| Row {
             node,
             zone,
             free: free.into_values().collect(),

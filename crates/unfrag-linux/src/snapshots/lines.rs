@@ -32,10 +32,8 @@ pub(super) struct Context {
     pub current: Option<&'static str>,
     /// The file that a heading named.
     pub named: Option<&'static str>,
-    /// Whether rows of pagetypeinfo are those of a table of pageblocks.
-    pub blocks: bool,
-    /// Types that this table has.
-    pub block_types: usize,
+    /// Types of the table of pageblocks of which rows of pagetypeinfo are; `None` where they are free lists.
+    pub block_types: Option<usize>,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
     /// Whether the last line of a zone of zoneinfo was read.
@@ -200,9 +198,9 @@ fn zone_row(text: &str) -> Option<(&str, &str)> {
 fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
     let key = Some(zone.split_ascii_whitespace().collect::<String>());
     // Free lists have more orders than there are types.
-    let of_blocks = context.blocks
-        && context.current == Some("pagetypeinfo")
-        && rest.split_ascii_whitespace().count() <= context.block_types;
+    let numbers = rest.split_ascii_whitespace().count();
+    let of_blocks = context.current == Some("pagetypeinfo")
+        && context.block_types.is_some_and(|types| numbers <= types);
     let first = rest.split_ascii_whitespace().next().unwrap_or("");
     if rest.is_empty() {
         Line::Of("zoneinfo", key)

@@ -50,10 +50,7 @@ struct Splitter {
 pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
     let text = String::from_utf8_lossy(bytes);
     let quotes = quotes(&text);
-    let mut splitter = Splitter {
-        changed: quotes > 0,
-        ..Splitter::default()
-    };
+    let mut splitter = Splitter::default();
     let mut all = text.split_inclusive('\n').peekable();
     while let Some(line) = all.next() {
         let ended = line.ends_with('\n');
@@ -92,14 +89,11 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
     for (n, reading) in done.into_iter().enumerate() {
         let mut files: Vec<SnapshotFile> = vec![];
         for (kind, part) in reading {
-            let (name, content) = match kind {
-                _ if foreign::is_foreign(kind) => {
-                    let (name, text) = foreign::convert(kind, &part.text)?;
-                    (name, text.into_bytes())
-                }
-                "version" => (kind, part.text.into_bytes()),
-                _ if alone => (kind, bytes.to_vec()),
-                _ => (kind, trimmed(part.text).into_bytes()),
+            let (name, content) = match (foreign::convert(kind, &part.text)?, kind) {
+                (Some((name, text)), _) => (name, text.into_bytes()),
+                (None, "version") => (kind, part.text.into_bytes()),
+                (None, _) if alone => (kind, bytes.to_vec()),
+                (None, _) => (kind, trimmed(part.text).into_bytes()),
             };
             if files.iter().all(|f| f.name != name) {
                 files.push(file(name, content));
@@ -282,13 +276,12 @@ impl Splitter {
         }
         if file == "pagetypeinfo" {
             if line.trim_start().starts_with("Number of") {
-                self.context.blocks = true;
                 let types = line
                     .split_ascii_whitespace()
                     .filter(|w| !HEAD_OF_BLOCKS.contains(w));
-                self.context.block_types = types.count();
+                self.context.block_types = Some(types.count());
             } else if key.is_some() || line.trim_start().starts_with("Page block order") {
-                self.context.blocks = false;
+                self.context.block_types = None;
             }
             if key.is_none() && !line.trim_start().starts_with("Node") {
                 self.context.current = Some(file);
