@@ -470,6 +470,16 @@ fn a_killed_writer_leaves_the_old_file_or_the_new_one() {
     file::read(&file).unwrap();
 }
 
+/// Whether SIGHUP is ignored here, and by what is started here.
+fn hangups_are_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status
+        .lines()
+        .find_map(|l| l.strip_prefix("SigIgn:"))
+        .unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0
+}
+
 #[test]
 fn a_signal_while_an_output_is_written_removes_it() {
     // The trace is a pipe, so the writing lasts as long as the test wants.
@@ -478,6 +488,11 @@ fn a_signal_while_an_output_is_written_removes_it() {
     lay_out(&head(&sample(), 1), inputs.path());
     let trace = fs::read(inputs.path().join("trace.dat")).unwrap();
     for signal in ["TERM", "INT", "HUP", "QUIT"] {
+        // A program that is started with it ignored leaves it ignored, and would be waited for without end.
+        if signal == "HUP" && hangups_are_ignored() {
+            eprintln!("SKIPPED: {signal}: these tests were started with it ignored (nohup)");
+            continue;
+        }
         let file = dir.path().join("x.unfrag");
         fs::write(&file, "old").unwrap();
         let mut command = unfrag();
