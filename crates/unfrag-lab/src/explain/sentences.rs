@@ -363,7 +363,7 @@ pub fn sure(case: &Case, order: Option<i32>) -> String {
         doubts.push("the release is assumed from the form of the report".to_owned());
     }
     if case.by_zones.is_none() && case.page_kib.is_none() && case.report.memory.is_some() {
-        doubts.push("the page size is not in the text, and 4 KiB are assumed".to_owned());
+        doubts.push("the page size is not in the text; it would be the same with any".to_owned());
     }
     if case.kernel.hides_highatomic()
         && matches!(
