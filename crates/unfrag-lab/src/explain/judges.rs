@@ -177,7 +177,7 @@ pub fn by_zones(case: &Case, order: Option<i32>) -> Judged {
                     "how much of the high-atomic reserve is free is not in the text, as the free blocks of the zone are not"
                 }
                 false => {
-                    "zones that the request may not use are not all in the text, and memory may be free there"
+                    "zones that the request may not use, or their free blocks, are not all in the text, and memory may be free there"
                 }
             }
         }

@@ -85,8 +85,10 @@ impl Kernel {
     }
 }
 
+type Mask = (gfp_text::Era, &'static str, &'static str, &'static str);
+
 /// Names of request flags, the first release that prints them, one of their rules, and their span.
-const MASKS: [(gfp_text::Era, &str, &str, &str); 6] = [
+const MASKS: [Mask; 6] = [
     (gfp_text::Era::V4_4, "4.6.0", "4.9.0", "4.6 to 4.9"),
     (gfp_text::Era::V4_10, "4.10.0", "4.14.0", "4.10 to 4.17"),
     (gfp_text::Era::V4_18, "4.18.0", "4.19.0", "4.18 to 5.0"),
@@ -96,9 +98,7 @@ const MASKS: [(gfp_text::Era, &str, &str, &str); 6] = [
 ];
 
 /// Of [`MASKS`] those that print the mask of a report as it stands there.
-fn fitting(
-    r: &Report,
-) -> impl Iterator<Item = &'static (gfp_text::Era, &'static str, &'static str, &'static str)> {
+fn fitting(r: &Report) -> impl Iterator<Item = &'static Mask> {
     let mask = r.mask.names.as_deref().zip(r.mask.raw);
     MASKS.iter().filter(move |(era, ..)| {
         mask.is_some_and(|(names, raw)| era.parse(names) == Ok(raw) && era.print(raw) == *names)
@@ -127,11 +127,23 @@ fn assumed(r: &Report) -> (String, String) {
             "control groups had caches of their own from 3.8 on, and masks names from 4.6 on",
         );
     }
-    if r.mask.names.is_some() && r.mask.raw.is_some() {
+    if let (Some(names), Some(raw)) = (&r.mask.names, r.mask.raw) {
         // Kernels of several eras may print the same: of those the one whose rules lie between.
         let fitting: Vec<_> = fitting(r).collect();
         if let Some((_, _, release, span)) = fitting.get(fitting.len() / 2) {
             return of(release, &format!("mask and names are those of {span}"));
+        }
+        if let Some((_, _, release, span)) =
+            MASKS.iter().find(|(era, ..)| era.parse(names) == Ok(raw))
+        {
+            return of(
+                release,
+                &format!("names mean the mask by the rules of {span}"),
+            );
+        }
+        let knows = |(era, ..): &&Mask| era.parse(names).is_ok();
+        if let Some((_, _, release, span)) = MASKS.iter().rfind(knows) {
+            return of(release, &format!("names of the mask are known from {span}"));
         }
         return of("6.1.0", "masks have had names since 4.6");
     }

@@ -38,10 +38,13 @@ fn need(z: &Judged, own_kib: u64) -> String {
         0 => String::new(),
         n => format!(", less {} of the request itself,", exact(Some(n))),
     };
+    let counts = match z.answer.usable_kib.or(z.at_most_kib) {
+        Some(kib) if z.answer.usable_kib.is_none() => format!("at most {}", exact(Some(kib))),
+        kib => exact(kib),
+    };
     format!(
-        "{}: {} count for it{own} against a mark of {}{kept}",
+        "{}: {counts} count for it{own} against a mark of {}{kept}",
         name(z),
-        exact(z.answer.usable_kib),
         exact(z.answer.mark_kib)
     )
 }

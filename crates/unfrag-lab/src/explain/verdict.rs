@@ -138,11 +138,13 @@ pub fn of_zones(
             false => Verdict::Protected,
         };
     }
-    let mut others = zones.iter().filter(|z| !z.is_allowed && is_large(z));
-    if others.any(|z| z.has_any_block == Some(true) && z.is_above_min == Some(true)) {
+    let others = || zones.iter().filter(|z| !z.is_allowed && is_large(z));
+    if others().any(|z| z.has_any_block == Some(true) && z.is_above_min == Some(true)) {
         return Verdict::Zone;
     }
-    if lacking.others {
+    let may_have_room =
+        |z: &Judged| z.has_any_block != Some(false) && z.is_above_min != Some(false);
+    if lacking.others || others().any(may_have_room) {
         return Verdict::Incomplete;
     }
     Verdict::Short

@@ -20,6 +20,8 @@ pub struct Judged {
     pub answer: ZoneAnswer,
     /// Whether the request may use it.
     pub is_allowed: bool,
+    /// What counts for the request at most, in KiB: the lists may add up to less than the counter.
+    pub at_most_kib: Option<u64>,
     /// Its size in KiB.
     pub size_kib: Option<u64>,
     /// Whether it has room for the request.
@@ -258,7 +260,12 @@ impl Asked<'_> {
             z.kib.values().any(|k| *k > NONSENSE_KIB) || keep.is_some_and(|k| k > NONSENSE_PAGES);
         let (free_kib, min_kib) = (z.kib("free"), z.kib("min"));
         let shown = |k: &u64| *k <= NONSENSE_KIB;
+        let counts = counted_kib(z).filter(shown).map(|k| {
+            let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
+            k.saturating_sub(page.saturating_mul(withheld))
+        });
         Judged {
+            at_most_kib: counts,
             is_allowed: self.is_allowed(z),
             size_kib: z.size_kib(),
             has_room: sure(room(&view, false)),
@@ -294,14 +301,8 @@ impl Asked<'_> {
                 zone: z.name.clone(),
                 allowed: Some(self.is_allowed(z)),
                 free_kib: free_kib.filter(shown),
-                // What a zone line without its reserve leaves out shows in the row of free blocks alone.
-                usable_kib: counted_kib(z)
-                    .filter(shown)
-                    .filter(|_| z.blocks.is_some() || z.kib("reserved_highatomic").is_some())
-                    .map(|k| {
-                        let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
-                        k.saturating_sub(page.saturating_mul(withheld))
-                    }),
+                // Only the row of free blocks tells whether the counter has drifted, and of a reserve that has no field.
+                usable_kib: counts.filter(|_| is_whole || is_borne_out(z, lists, page)),
                 mark_kib: view
                     .as_ref()
                     .filter(|v| v.min <= NONSENSE_PAGES)
@@ -447,6 +448,13 @@ fn known(z: &Zone) -> (&[(u64, Letters)], bool) {
         }
         _ => (&blocks.orders, blocks.is_whole()),
     }
+}
+
+/// Whether the free blocks that a cut row has add up to nearly all of the counter.
+fn is_borne_out(z: &Zone, lists: &[(u64, Letters)], page: u64) -> bool {
+    let listed = pages_of(lists.iter().copied()).saturating_mul(page);
+    let is_near = |free: u64| listed.saturating_mul(10) >= free.saturating_mul(9);
+    !lists.is_empty() && z.kib("free").is_some_and(is_near)
 }
 
 /// Free memory: the counter, or the sum of the lists where that is smaller by more than a tenth, as the counter drifts
