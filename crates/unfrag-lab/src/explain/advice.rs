@@ -274,7 +274,7 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
             "the request cannot wait for compaction; with more memory free, more blocks are whole",
             "likely",
         ));
-        if case.kernel.era.is_at_least(5, 9) {
+        if case.kernel.is_surely(5, 9) {
             all.push(proactive(case));
         }
         all.extend(gap(case));
@@ -297,7 +297,7 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
 }
 
 fn compaction(case: &Case) -> Vec<Advice> {
-    if case.report.no_compaction || !case.kernel.compacts() {
+    if case.report.no_compaction || case.kernel.is_said && !case.kernel.compacts() {
         return vec![text(
             "a kernel that compacts memory (CONFIG_COMPACTION, 2.6.35 and later)",
             "another kernel",
@@ -310,7 +310,7 @@ fn compaction(case: &Case) -> Vec<Advice> {
         "seconds of a CPU for each 100 GiB; programs wait while their pages move",
         "likely",
     )];
-    if case.kernel.era.is_at_least(5, 9) {
+    if case.kernel.is_surely(5, 9) {
         all.push(proactive(case));
     }
     all
@@ -372,9 +372,10 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
 fn fewer(case: &Case) -> Advice {
     let largest = case.report.holders.tasks.iter().flatten();
     let largest = largest.max_by_key(|(_, (_, pages))| *pages);
-    let page = case.page_kib.unwrap_or(4).saturating_mul(1024);
-    let who = largest.map_or(String::new(), |(name, (n, pages))| {
-        format!(" ({n} {name} hold {})", bytes(pages.saturating_mul(page)))
+    let largest = largest.zip(case.page_kib);
+    let who = largest.map_or(String::new(), |((name, (n, pages)), page)| {
+        let held = pages.saturating_mul(page).saturating_mul(1024);
+        format!(" ({n} {name} hold {})", bytes(held))
     });
     text(
         &format!(

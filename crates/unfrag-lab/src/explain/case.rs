@@ -4,7 +4,7 @@
 
 use super::kernel::Kernel;
 use super::verdict::Verdict;
-use super::zones::Judged;
+use super::zones::{Judged, Lacking};
 use unfrag::Gfp;
 use unfrag_linux::kernel_log::Report;
 
@@ -41,8 +41,8 @@ pub struct Case<'a> {
     pub kernel: Kernel,
     /// The zones, judged for the request.
     pub zones: Vec<Judged>,
-    /// Whether zones that the request may use are not in the text.
-    pub lacks_zones: bool,
+    /// Which zones are not in the text.
+    pub lacking_zones: Lacking,
     /// `vm.min_free_kbytes` at that time; `None` unless all zones are in the text.
     pub setting: Option<u64>,
     /// KiB of a page; `None` if the text does not tell.
@@ -89,11 +89,7 @@ impl Case<'_> {
     pub fn amount(&self, name: &str) -> Option<u64> {
         let memory = self.report.memory.as_ref()?;
         if let Some(pages) = memory.pages.get(name) {
-            return Some(
-                pages
-                    .saturating_mul(self.page_kib.unwrap_or(4))
-                    .saturating_mul(1024),
-            );
+            return Some(pages.saturating_mul(self.page_kib?).saturating_mul(1024));
         }
         let first = memory.zones.first()?.node;
         let is_only = memory.node_lines == 1 && memory.zones.iter().all(|z| z.node == first);

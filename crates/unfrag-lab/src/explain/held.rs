@@ -20,7 +20,7 @@ const NONSENSE: u64 = 1 << 50;
 /// What holds memory, by kind, the largest first.
 pub fn held(case: &Case) -> Vec<Held> {
     let r = case.report;
-    let page = case.page_kib.unwrap_or(4).saturating_mul(1024);
+    let page = case.page_kib.map(|k| k.saturating_mul(1024));
     let total = r.memory.as_ref().and_then(total_bytes);
     let per_mille = |n: u64| {
         let total = total.filter(|t| *t > 0)?;
@@ -45,7 +45,7 @@ pub fn held(case: &Case) -> Vec<Held> {
             })
             .collect();
         if case.setting.is_some()
-            && let Some(rest) = total.and_then(|t| t.checked_sub(counted(memory, page)?))
+            && let Some(rest) = total.and_then(|t| t.checked_sub(counted(memory, page?)?))
         {
             // Where no line tells of pools of huge pages, they may be what is left.
             let name = match memory.hugetlb_kib {
@@ -58,8 +58,12 @@ pub fn held(case: &Case) -> Vec<Held> {
         largest(counters, MOST + 1, &mut all);
     }
     let h = &r.holders;
-    let tasks =
-        h.tasks.iter().flatten().map(|(name, (count, pages))| {
+    // The table counts pages.
+    let tasks = page.map(|page| h.tasks.iter().flatten().map(move |t| (t, page)));
+    let tasks = tasks
+        .into_iter()
+        .flatten()
+        .map(|((name, (count, pages)), page)| {
             one("task", name, pages.saturating_mul(page), Some(*count))
         });
     largest(tasks.collect(), MOST, &mut all);

@@ -146,7 +146,7 @@ pub fn by_zones(case: &Case, order: Option<i32>) -> Judged {
         .page_kib
         .unwrap_or(4)
         .saturating_mul(1 << order.min(40));
-    let verdict = verdict::of_zones(&case.zones, order, orders, request_kib, case.lacks_zones);
+    let verdict = verdict::of_zones(&case.zones, order, orders, request_kib, case.lacking_zones);
     if verdict == Verdict::Reserved
         && case
             .zones
@@ -159,8 +159,27 @@ pub fn by_zones(case: &Case, order: Option<i32>) -> Judged {
         Verdict::Incomplete if case.zones.iter().any(|z| z.is_nonsense) => {
             "numbers of this report are beyond all memory, by a bug of that kernel"
         }
-        Verdict::Incomplete if case.lacks_zones => {
+        Verdict::Incomplete if case.lacking_zones.usable => {
             "zones that the request may use are not in the text, though lowmem_reserve or the sums tell of them"
+        }
+        Verdict::Incomplete
+            if case
+                .zones
+                .iter()
+                .all(|z| !z.is_allowed || z.has_room == Some(false)) =>
+        {
+            match case
+                .zones
+                .iter()
+                .any(|z| z.is_allowed && z.may_pass_by_free_reserve)
+            {
+                true => {
+                    "how much of the high-atomic reserve is free is not in the text, as the free blocks of the zone are not"
+                }
+                false => {
+                    "zones that the request may not use, or their free blocks, are not all in the text, and memory may be free there"
+                }
+            }
         }
         Verdict::Incomplete => {
             "free memory, marks or free blocks of a zone that decides are not in the text"

@@ -20,6 +20,8 @@ pub struct Kernel {
     pub rules: String,
     /// Whether the release stands in the text.
     pub is_said: bool,
+    /// The oldest release that prints such a report: its own where it is said.
+    oldest: Era,
 }
 
 impl Kernel {
@@ -30,6 +32,9 @@ impl Kernel {
             Some(release) => (release.clone(), String::new()),
             None => without_contradiction(assumed(r), r),
         };
+        let oldest = said.as_deref().unwrap_or_else(|| oldest(r));
+        let oldest = Era::of(oldest).unwrap_or_else(|_| Era::newest());
+        let is_said = said.is_some();
         let era = Era::of(&release).unwrap_or_else(|_| Era::newest());
         let name = era.preset();
         let rules = match said {
@@ -44,8 +49,15 @@ impl Kernel {
                 .or_else(|| preset("6.18"))
                 .expect("a preset of the newest era"),
             rules,
-            is_said: r.kernel.is_some(),
+            is_said,
+            oldest,
         }
+    }
+
+    /// Whether the text shows that the kernel is of this release or later. A setting is advised only where it is known to
+    /// exist.
+    pub fn is_surely(&self, major: u32, minor: u32) -> bool {
+        self.oldest.is_at_least(major, minor)
     }
 
     /// The flags of the request and their names; `None` if the text has none.
@@ -73,6 +85,36 @@ impl Kernel {
     }
 }
 
+type Mask = (gfp_text::Era, &'static str, &'static str, &'static str);
+
+/// Names of request flags, the first release that prints them, one of their rules, and their span.
+const MASKS: [Mask; 6] = [
+    (gfp_text::Era::V4_4, "4.6.0", "4.9.0", "4.6 to 4.9"),
+    (gfp_text::Era::V4_10, "4.10.0", "4.14.0", "4.10 to 4.17"),
+    (gfp_text::Era::V4_18, "4.18.0", "4.19.0", "4.18 to 5.0"),
+    (gfp_text::Era::V5_1, "5.1.0", "6.1.0", "5.1 to 6.2"),
+    (gfp_text::Era::V6_3, "6.3.0", "6.6.0", "6.3 to 6.8"),
+    (gfp_text::Era::V6_18, "6.9.0", "6.18.0", "6.9 and later"),
+];
+
+/// Of [`MASKS`] those that print the mask of a report as it stands there.
+fn fitting(r: &Report) -> impl Iterator<Item = &'static Mask> {
+    let mask = r.mask.names.as_deref().zip(r.mask.raw);
+    MASKS.iter().filter(move |(era, ..)| {
+        mask.is_some_and(|(names, raw)| era.parse(names) == Ok(raw) && era.print(raw) == *names)
+    })
+}
+
+/// The oldest release that prints such a report. `spec: K.1`
+fn oldest(r: &Report) -> &'static str {
+    match (fitting(r).next(), &r.mask.names) {
+        (Some((_, first, ..)), _) => first,
+        // Masks have had names since then.
+        (None, Some(_)) => "4.6.0",
+        (None, None) => "2.4.0",
+    }
+}
+
 /// A release that prints reports of this form, and what gives it away. `spec: K.1, K.2, 7.7`
 fn assumed(r: &Report) -> (String, String) {
     let of = |release: &str, why: &str| (release.to_owned(), why.to_owned());
@@ -86,21 +128,22 @@ fn assumed(r: &Report) -> (String, String) {
         );
     }
     if let (Some(names), Some(raw)) = (&r.mask.names, r.mask.raw) {
-        const RELEASES: [(gfp_text::Era, &str, &str); 6] = [
-            (gfp_text::Era::V4_4, "4.9.0", "4.6 to 4.9"),
-            (gfp_text::Era::V4_10, "4.14.0", "4.10 to 4.17"),
-            (gfp_text::Era::V4_18, "4.19.0", "4.18 to 5.0"),
-            (gfp_text::Era::V5_1, "6.1.0", "5.1 to 6.2"),
-            (gfp_text::Era::V6_3, "6.6.0", "6.3 to 6.8"),
-            (gfp_text::Era::V6_18, "6.18.0", "6.9 and later"),
-        ];
-        let fits = |(era, ..): &&(gfp_text::Era, &str, &str)| {
-            era.parse(names) == Ok(raw) && era.print(raw) == *names
-        };
         // Kernels of several eras may print the same: of those the one whose rules lie between.
-        let fitting: Vec<_> = RELEASES.iter().filter(fits).collect();
-        if let Some((_, release, span)) = fitting.get(fitting.len() / 2) {
+        let fitting: Vec<_> = fitting(r).collect();
+        if let Some((_, _, release, span)) = fitting.get(fitting.len() / 2) {
             return of(release, &format!("mask and names are those of {span}"));
+        }
+        if let Some((_, _, release, span)) =
+            MASKS.iter().find(|(era, ..)| era.parse(names) == Ok(raw))
+        {
+            return of(
+                release,
+                &format!("names mean the mask by the rules of {span}"),
+            );
+        }
+        let knows = |(era, ..): &&Mask| era.parse(names).is_ok();
+        if let Some((_, _, release, span)) = MASKS.iter().rfind(knows) {
+            return of(release, &format!("names of the mask are known from {span}"));
         }
         return of("6.1.0", "masks have had names since 4.6");
     }

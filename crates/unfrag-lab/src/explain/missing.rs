@@ -124,6 +124,13 @@ pub fn lacks(r: &Report, memory: &Memory, highest: ZoneKind) -> bool {
     !is_limited && is_counted(memory) == Some(false)
 }
 
+/// Whether any zone may be missing, those that the request may not use among them: nothing counts what is there, and a
+/// `lowmem_reserve` tells of more or is itself missing.
+pub fn may_lack_any(memory: &Memory) -> bool {
+    let tells_of_more = |z: &Zone| z.reserve.is_none() || lacks_above(z, memory);
+    is_counted(memory) != Some(true) && memory.zones.iter().any(tells_of_more)
+}
+
 /// Whether nothing above the zone can be missing that the request may use, though its `lowmem_reserve` is not there.
 pub fn is_surely_highest(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
     kind_of(&z.name) >= highest || is_counted(memory) == Some(true)

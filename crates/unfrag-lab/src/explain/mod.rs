@@ -2,7 +2,7 @@
 //!
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `events`: reports of one event put together; `kernel`: whose rules hold; `zones`, `protection`, `missing`: the zones,
-//!   judged by [`usable`](crate::usable), and those that the text lacks; `judges`, `verdict`: the first row that matches;
+//!   judged by [`usable`](crate::usable), and those that the text lacks; `open`: what else a text may mean; `judges`, `verdict`: the first row that matches;
 //!   `case`: all of these together; `sentences`, `notes`: the verdict in words, and what else the text shows; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
 //!   `callers`: what would have helped; `group`: equal failures.
 //! - [`text`]: the answer for people.
@@ -23,6 +23,7 @@ mod kernel;
 mod missing;
 mod notes;
 mod one_line;
+mod open;
 mod protection;
 mod sentences;
 mod settings;
@@ -42,6 +43,7 @@ use std::io::Read;
 use unfrag_linux::kernel_log::report::Virtual;
 use unfrag_linux::kernel_log::{self, Found, Kind, Report};
 use verdict::Verdict;
+use zones::{Given, Judged};
 
 /// Reads a log and explains it.
 ///
@@ -72,20 +74,27 @@ fn explained(event: &Event) -> Failure {
     let page_kib = r.memory.as_ref().and_then(amounts::page_kib);
     let order = order_of(r, page_kib);
     let gfp = request.as_ref().map(|(gfp, _)| *gfp);
-    let judged = match (&r.memory, gfp, order.and_then(|o| u8::try_from(o).ok())) {
-        (Some(memory), Some(gfp), Some(order)) if order < 64 => {
-            Some(zones::judge(r, memory, &kernel, gfp, order))
-        }
-        _ => None,
+    let small = order.and_then(|o| u8::try_from(o).ok()).filter(|o| *o < 64);
+    let asked = r.memory.as_ref().zip(gfp.zip(small));
+    let open = asked.map(|(memory, (gfp, _))| open::open(r, memory, &kernel, gfp));
+    let judge = |given: &Given| {
+        let (memory, asked) = asked?;
+        Some(zones::judge(r, memory, &kernel, asked, given))
     };
-    let lacks_zones = judged.as_ref().is_some_and(|j| j.lacks_zones);
+    let judged = open.as_ref().and_then(|open| judge(&open.given));
+    let judged = judged.unwrap_or_default();
+    let others: Vec<_> = open
+        .iter()
+        .flat_map(|open| &open.others)
+        .filter_map(|other| Some((judge(&other.given)?.zones, other)))
+        .collect();
     let mut case = Case {
         report: r,
         gfp,
         may_wait: gfp.map(|g| g.contains(unfrag::Gfp::DIRECT_RECLAIM)),
         kernel,
-        zones: judged.map_or(vec![], |j| j.zones),
-        lacks_zones,
+        zones: judged.zones,
+        lacking_zones: judged.lacking,
         setting: r.memory.as_ref().and_then(missing::min_free_kbytes),
         page_kib,
         has_smaller_next: event.has_smaller_next,
@@ -104,10 +113,33 @@ fn explained(event: &Event) -> Failure {
         let (verdict, finding, lacking) = judges::verdict(&case, order);
         (case.verdict, case.finding, case.lacking) = (Some(verdict), finding, lacking);
     }
+    for (zones, other) in others {
+        settle(&mut case, order, zones, other);
+    }
     if case.verdict == Some(Verdict::Harmless) {
         case.by_zones = Some(judges::by_zones(&case, order).0);
     }
     answer(&case, order, request.map_or(vec![], |(_, names)| names))
+}
+
+/// Keeps of a case what holds as well where the text may mean something else.
+fn settle(case: &mut Case, order: Option<i32>, zones: Vec<Judged>, other: &open::Other) {
+    let page_kib = other.given.page_kib;
+    let known = (std::mem::replace(&mut case.zones, zones), case.page_kib);
+    case.page_kib = Some(page_kib);
+    let verdict = judges::verdict(case, order).0;
+    let zones = std::mem::replace(&mut case.zones, known.0);
+    case.page_kib = known.1;
+    if case.page_kib.is_none() {
+        open::keep_equal(&mut case.zones, &zones);
+    }
+    if case
+        .verdict
+        .is_some_and(|v| v != verdict && other.decides(v))
+    {
+        (case.verdict, case.finding) = (Some(Verdict::Incomplete), Finding::None);
+        case.lacking = Some(other.why);
+    }
 }
 
 fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {

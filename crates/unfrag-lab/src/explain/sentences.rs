@@ -38,10 +38,13 @@ fn need(z: &Judged, own_kib: u64) -> String {
         0 => String::new(),
         n => format!(", less {} of the request itself,", exact(Some(n))),
     };
+    let counts = match z.answer.usable_kib.or(z.at_most_kib) {
+        Some(kib) if z.answer.usable_kib.is_none() => format!("at most {}", exact(Some(kib))),
+        kib => exact(kib),
+    };
     format!(
-        "{}: {} count for it{own} against a mark of {}{kept}",
+        "{}: {counts} count for it{own} against a mark of {}{kept}",
         name(z),
-        exact(z.answer.usable_kib),
         exact(z.answer.mark_kib)
     )
 }
@@ -363,7 +366,7 @@ pub fn sure(case: &Case, order: Option<i32>) -> String {
         doubts.push("the release is assumed from the form of the report".to_owned());
     }
     if case.by_zones.is_none() && case.page_kib.is_none() && case.report.memory.is_some() {
-        doubts.push("the page size is not in the text, and 4 KiB are assumed".to_owned());
+        doubts.push("the page size is not in the text; it would be the same with any".to_owned());
     }
     if case.kernel.hides_highatomic()
         && matches!(

@@ -41,7 +41,7 @@ pub fn more_reserve(case: &Case, why: &str, sure: &'static str) -> Option<Advice
 /// `vm.watermark_scale_factor`, so that kswapd begins earlier. What it was is not in a report: the distance of the marks
 /// follows from it only where it is more than a quarter of min.
 pub fn gap(case: &Case) -> Option<Advice> {
-    if !case.kernel.era.is_at_least(4, 6) {
+    if !case.kernel.is_surely(4, 6) {
         return None;
     }
     let memory = case.report.memory.as_ref()?;

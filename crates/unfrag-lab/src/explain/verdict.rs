@@ -3,7 +3,7 @@
 //! Invariant: a row is decided only by numbers that are in the text; where one is missing that the row needs, the
 //! verdict is [`Verdict::Incomplete`].
 
-use super::zones::Judged;
+use super::zones::{Judged, Lacking};
 use unfrag_linux::kernel_log::report::Letters;
 
 /// Why a request failed.
@@ -71,21 +71,20 @@ impl Verdict {
 /// kept below this share is not why a request failed.
 const SMALL_PERCENT: u64 = 5;
 
-/// The verdict by the zones, for a request of `order` of `request_kib`. `lacks_zones`: zones that the request may use are
-/// not in the text.
+/// The verdict by the zones, for a request of `order` of `request_kib`.
 pub fn of_zones(
     zones: &[Judged],
     order: u8,
     orders: Option<usize>,
     request_kib: u64,
-    lacks_zones: bool,
+    lacking: Lacking,
 ) -> Verdict {
     if orders.is_some_and(|n| usize::from(order) >= n) {
         return Verdict::TooLarge;
     }
     let allowed: Vec<&Judged> = zones.iter().filter(|z| z.is_allowed).collect();
     let sizes: Option<Vec<u64>> = allowed.iter().map(|z| z.size_kib).collect();
-    if let Some(sizes) = sizes.filter(|s| !s.is_empty() && !lacks_zones)
+    if let Some(sizes) = sizes.filter(|s| !s.is_empty() && !lacking.usable)
         && request_kib > sizes.iter().fold(0, |sum, s| s.saturating_add(sum))
     {
         return Verdict::TooLarge;
@@ -98,7 +97,7 @@ pub fn of_zones(
         return Verdict::Raced;
     }
     let is_known = |z: &&Judged| z.passes.is_some() && z.has_room.is_some();
-    if lacks_zones || !allowed.iter().all(is_known) {
+    if lacking.usable || !allowed.iter().all(is_known) {
         return Verdict::Incomplete;
     }
     // Where memory is enough, a mark forbids only what kernels to 4.3 ask of each order by itself.
@@ -115,6 +114,9 @@ pub fn of_zones(
     if any(|z| z.passes_by_free_reserve) {
         return Verdict::Reserved;
     }
+    if allowed.iter().any(|z| z.may_pass_by_free_reserve) {
+        return Verdict::Incomplete;
+    }
     if any(|z| z.has_room_with_cma) {
         return Verdict::Cma;
     }
@@ -129,12 +131,21 @@ pub fn of_zones(
         .filter(|z| is_large(z) && z.has_room_unprotected == Some(true))
         .filter_map(|z| Some(z.answer.protection_kib?.min(z.size_kib?)))
         .fold(0, u64::saturating_add);
+    // Shares of memory are known only of all of it.
     if kept > small {
-        return Verdict::Protected;
+        return match lacking.others {
+            true => Verdict::Incomplete,
+            false => Verdict::Protected,
+        };
     }
-    let mut others = zones.iter().filter(|z| !z.is_allowed && is_large(z));
-    if others.any(|z| z.has_any_block == Some(true) && z.is_above_min == Some(true)) {
+    let others = || zones.iter().filter(|z| !z.is_allowed && is_large(z));
+    if others().any(|z| z.has_any_block == Some(true) && z.is_above_min == Some(true)) {
         return Verdict::Zone;
+    }
+    let may_have_room =
+        |z: &Judged| z.has_any_block != Some(false) && z.is_above_min != Some(false);
+    if lacking.others || others().any(may_have_room) {
+        return Verdict::Incomplete;
     }
     Verdict::Short
 }

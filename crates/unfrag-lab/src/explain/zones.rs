@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the text does not say is `None`, and never decides; the watermark check is the core's.
 
-use super::amounts::{kind_of, page_kib};
+use super::amounts::kind_of;
 use super::answer::ZoneAnswer;
 use super::kernel::Kernel;
 use super::missing;
@@ -20,6 +20,8 @@ pub struct Judged {
     pub answer: ZoneAnswer,
     /// Whether the request may use it.
     pub is_allowed: bool,
+    /// What counts for the request at most, in KiB: the lists may add up to less than the counter.
+    pub at_most_kib: Option<u64>,
     /// Its size in KiB.
     pub size_kib: Option<u64>,
     /// Whether it has room for the request.
@@ -43,6 +45,8 @@ pub struct Judged {
     pub has_block: Option<bool>,
     /// Lists that have a block of the order and are closed to the request.
     pub closed: Letters,
+    /// Whether it may pass by [`Judged::passes_by_free_reserve`], which is not known because its free blocks are not.
+    pub may_pass_by_free_reserve: bool,
     /// Blocks of the order that larger ones and those on open lists make; at least so many.
     pub open_blocks: u64,
     /// Whether any list has a block of the order.
@@ -65,16 +69,41 @@ const NONSENSE_KIB: u64 = 1 << 40;
 /// More pages than any machine has.
 const NONSENSE_PAGES: u64 = NONSENSE_KIB / 4;
 
+/// Zones that are not in the text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lacking {
+    /// Some that the request may use.
+    pub usable: bool,
+    /// Perhaps some that it may not use.
+    pub others: bool,
+}
+
 /// The zones of a report, judged for a request.
+#[derive(Debug, Default)]
 pub struct Judgement {
     /// The zones, in order.
     pub zones: Vec<Judged>,
-    /// Whether zones that the request may use are not in the text.
-    pub lacks_zones: bool,
+    /// Which are not in the text.
+    pub lacking: Lacking,
+}
+
+/// What a text may leave open of a request.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// KiB of a page.
+    pub page_kib: u64,
+    /// Nodes that the task's cpuset has; `None` if it has all.
+    pub mems_allowed: Option<Vec<u32>>,
 }
 
 /// Judges all zones of a report.
-pub fn judge(r: &Report, memory: &Memory, kernel: &Kernel, gfp: Gfp, order: u8) -> Judgement {
+pub fn judge(
+    r: &Report,
+    memory: &Memory,
+    kernel: &Kernel,
+    (gfp, order): (Gfp, u8),
+    given: &Given,
+) -> Judgement {
     let has = |kind| memory.zones.iter().any(|z| kind_of(&z.name) == kind);
     let mut asked = gfp;
     // A kernel without a zone takes Normal in its place.
@@ -96,11 +125,15 @@ pub fn judge(r: &Report, memory: &Memory, kernel: &Kernel, gfp: Gfp, order: u8) 
         request,
         check: rules.marks.check,
         highest,
-        page: page_kib(memory).unwrap_or(4),
+        page: given.page_kib,
+        mems_allowed: given.mems_allowed.as_deref(),
     };
     Judgement {
         zones: memory.zones.iter().map(|z| case.judge(z)).collect(),
-        lacks_zones: missing::lacks(r, memory, highest),
+        lacking: Lacking {
+            usable: missing::lacks(r, memory, highest),
+            others: missing::may_lack_any(memory),
+        },
     }
 }
 
@@ -141,6 +174,7 @@ struct Asked<'a> {
     highest: ZoneKind,
     /// KiB of a page.
     page: u64,
+    mems_allowed: Option<&'a [u32]>,
 }
 
 impl Asked<'_> {
@@ -205,6 +239,10 @@ impl Asked<'_> {
                 ..v
             })
         });
+        let without_reserve = with(&|v| ZoneView {
+            highatomic_pages: 0,
+            ..v
+        });
         let by_free_reserve = self.free_reserve(z).map(|free| {
             with(&|v| ZoneView {
                 highatomic_pages: free,
@@ -222,7 +260,12 @@ impl Asked<'_> {
             z.kib.values().any(|k| *k > NONSENSE_KIB) || keep.is_some_and(|k| k > NONSENSE_PAGES);
         let (free_kib, min_kib) = (z.kib("free"), z.kib("min"));
         let shown = |k: &u64| *k <= NONSENSE_KIB;
+        let counts = counted_kib(z).filter(shown).map(|k| {
+            let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
+            k.saturating_sub(page.saturating_mul(withheld))
+        });
         Judged {
+            at_most_kib: counts,
             is_allowed: self.is_allowed(z),
             size_kib: z.size_kib(),
             has_room: sure(room(&view, false)),
@@ -233,6 +276,10 @@ impl Asked<'_> {
             passes_unprotected: passes(&unprotected),
             passes_unboosted: unboosted.and_then(|v| sure(passes(&v))),
             passes_by_free_reserve: by_free_reserve.and_then(|v| sure(passes(&v))),
+            may_pass_by_free_reserve: !is_whole
+                && z.kib("reserved_highatomic").is_some_and(|k| k > 0)
+                && z.kib("free_highatomic").is_none()
+                && room(&without_reserve, false) != Some(false),
             has_block: at_least(&is_open),
             open_blocks: {
                 let large = lists.iter().enumerate().skip(order);
@@ -254,14 +301,8 @@ impl Asked<'_> {
                 zone: z.name.clone(),
                 allowed: Some(self.is_allowed(z)),
                 free_kib: free_kib.filter(shown),
-                // What a zone line without its reserve leaves out shows in the row of free blocks alone.
-                usable_kib: counted_kib(z)
-                    .filter(shown)
-                    .filter(|_| z.blocks.is_some() || z.kib("reserved_highatomic").is_some())
-                    .map(|k| {
-                        let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
-                        k.saturating_sub(page.saturating_mul(withheld))
-                    }),
+                // Only the row of free blocks tells whether the counter has drifted, and of a reserve that has no field.
+                usable_kib: counts.filter(|_| is_whole || is_borne_out(z, lists, page)),
                 mark_kib: view
                     .as_ref()
                     .filter(|v| v.min <= NONSENSE_PAGES)
@@ -315,7 +356,7 @@ impl Asked<'_> {
     /// Whether the zone's line is cut off before what does not count for the request, and nothing else tells of it.
     fn hides_aside(&self, z: &Zone) -> bool {
         let (_, is_whole) = known(z);
-        let is_cut = z.size_kib().is_none();
+        let is_cut = z.size_kib().is_none() || z.is_elided;
         if !is_cut || is_whole {
             return false;
         }
@@ -333,13 +374,11 @@ impl Asked<'_> {
     }
 
     fn is_allowed(&self, z: &Zone) -> bool {
-        let in_nodes =
-            |nodes: &Option<Vec<u32>>| nodes.as_ref().is_none_or(|n| n.contains(&z.node));
+        let in_nodes = |nodes: Option<&[u32]>| nodes.is_none_or(|n| n.contains(&z.node));
         // Only requests for user memory keep to the cpuset strictly.
-        let in_cpuset =
-            !self.request.gfp.contains(Gfp::HARDWALL) || in_nodes(&self.report.mems_allowed);
+        let in_cpuset = !self.request.gfp.contains(Gfp::HARDWALL) || in_nodes(self.mems_allowed);
         let may_use = usable::may_use(kind_of(&z.name), self.request.gfp);
-        may_use && z.name != "Device" && in_nodes(&self.report.nodemask) && in_cpuset
+        may_use && z.name != "Device" && in_nodes(self.report.nodemask.as_deref()) && in_cpuset
     }
 
     /// The zone as the watermark test sees it; `None` where free memory or the mark is not in the text.
@@ -409,6 +448,13 @@ fn known(z: &Zone) -> (&[(u64, Letters)], bool) {
         }
         _ => (&blocks.orders, blocks.is_whole()),
     }
+}
+
+/// Whether the free blocks that a cut row has add up to nearly all of the counter.
+fn is_borne_out(z: &Zone, lists: &[(u64, Letters)], page: u64) -> bool {
+    let listed = pages_of(lists.iter().copied()).saturating_mul(page);
+    let is_near = |free: u64| listed.saturating_mul(10) >= free.saturating_mul(9);
+    !lists.is_empty() && z.kib("free").is_some_and(is_near)
 }
 
 /// Free memory: the counter, or the sum of the lists where that is smaller by more than a tenth, as the counter drifts

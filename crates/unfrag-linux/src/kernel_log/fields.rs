@@ -149,6 +149,7 @@ pub fn zone(text: &str) -> Option<Zone> {
         node,
         is_node_named: text.trim_start().starts_with("Node"),
         name: name.to_owned(),
+        is_elided: amounts.split_whitespace().any(is_ellipsis),
         ..Zone::default()
     };
     each_kib(amounts, |key, n| {
@@ -210,6 +211,10 @@ pub fn cma_pages(text: &str) -> Option<(u64, u64)> {
 /// The numbers of a `lowmem_reserve[]:` line, in pages.
 pub fn reserve(text: &str) -> Option<Vec<u64>> {
     let (_, numbers) = text.split_once(':')?;
+    // What follows is at places that are not known.
+    if numbers.split_whitespace().any(is_ellipsis) {
+        return None;
+    }
     let pages: Vec<u64> = numbers
         .split_whitespace()
         .map_while(|t| Some(number(t)?.0))

@@ -282,7 +282,9 @@ pub struct Zone {
     pub name: String,
     /// The amounts by their names, `free` and `min` among them.
     pub kib: BTreeMap<String, u64>,
-    /// `lowmem_reserve`, in pages.
+    /// Whether amounts were left out of its line by whoever pasted it.
+    pub is_elided: bool,
+    /// `lowmem_reserve`, in pages; `None` too where numbers were left out of it.
     pub reserve: Option<Vec<u64>>,
     /// Free blocks.
     pub blocks: Option<Blocks>,
