@@ -1,13 +1,14 @@
 //! Which procfs file a line of pasted text belongs to, by what is in the line.
 //!
-//! Invariant: a line is claimed for a file only where its form shows it; prose is claimed for none.
+//! Invariant: a line is claimed for a file only where its form shows it; prose is claimed for none. What came before decides
+//! only among the files whose form a line has.
 
-use super::file_names::KNOWN;
+use std::collections::BTreeSet;
 
-/// Internal name of a table of the kernel's `slabinfo` tool.
-pub(super) const SLAB_TOOL: &str = "slabinfo of the kernel's tools";
-/// Internal name of the free lists as the debugger `crash` prints them.
-pub(super) const CRASH: &str = "kmem -f of crash";
+use super::foreign;
+use super::headings::heading;
+use super::line::Line;
+use super::settings;
 
 /// What came before a line.
 #[derive(Default)]
@@ -20,21 +21,63 @@ pub(super) struct Context {
     pub blocks: bool,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
+    /// The zone of zoneinfo that the line before belongs to.
+    pub zone: ZoneSoFar,
 }
 
-/// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// A line of a file; the key, where there is one, comes only once in a reading of that file.
-    Of(&'static str, Option<String>),
-    /// The release of the kernel.
-    Release(String),
-    /// A heading or a prompt; it may name files.
-    Heading(Vec<&'static str>),
-    /// A program's complaint that it could not read a file.
-    Refused(&'static str),
-    /// None of these.
-    Other,
+/// What was seen of a zone of zoneinfo, to tell where it ends.
+#[derive(Default)]
+pub(super) struct ZoneSoFar {
+    /// Names of its lines, but those of its per-CPU lists.
+    names: BTreeSet<String>,
+    /// Whether nothing but the next zone can follow.
+    is_over: bool,
+}
+
+impl ZoneSoFar {
+    /// Takes a line of the zone.
+    pub fn add(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(name), value) = (words.next(), words.next()) else {
+            return;
+        };
+        // These are the last lines of a zone; one without memory has nothing below its protection.
+        self.is_over |= name == "start_pfn:" || (name == "present" && value == Some("0"));
+        if !name.ends_with(':') {
+            self.names.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a line `name number` can be one more of this zone: its counters come once, and are not those of vmstat alone.
+    fn takes(&self, name: &str) -> bool {
+        const OF_VMSTAT: [&str; 21] = [
+            "compact_",
+            "thp_",
+            "allocstall",
+            "pgalloc_",
+            "pgfree",
+            "pgfault",
+            "pgmajfault",
+            "pgpgin",
+            "pgpgout",
+            "pgscan",
+            "pgsteal",
+            "pgmigrate_",
+            "pgskip_",
+            "pgactivate",
+            "pgdeactivate",
+            "pswp",
+            "oom_kill",
+            "drop_",
+            "kswapd_",
+            "htlb_",
+            "balloon_",
+        ];
+        let is_line = ["min", "low", "high", "managed", "spanned", "boost", "cma"].contains(&name);
+        !self.names.contains(name)
+            && (!self.is_over || is_line)
+            && !OF_VMSTAT.iter().any(|start| name.starts_with(start))
+    }
 }
 
 /// Says what `line` is.
@@ -74,30 +117,21 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     {
         return Some(Line::Release(release));
     }
-    let words: Vec<&str> = text.split_ascii_whitespace().take(16).collect();
-    if words.starts_with(&["Name", "Objects", "Objsize"]) {
-        return Some(Line::Of(SLAB_TOOL, Some(String::new())));
-    }
-    if words.starts_with(&["ZONE", "NAME", "SIZE", "FREE"])
-        || words.starts_with(&["AREA", "SIZE"])
-        || (words == ["NODE"] && context.current != Some(CRASH))
-    {
-        return Some(Line::Of(CRASH, None));
+    if let Some((kind, key)) = foreign::claim(text, context.current) {
+        return Some(Line::Of(kind, key));
     }
     if let Some(line) = sysctl(text) {
         return Some(line);
     }
-    match (context.current, &words[..]) {
-        (Some("zoneinfo"), _) if indented || context.flat => {
-            return Some(Line::Of("zoneinfo", None));
-        }
-        (Some(kind @ (CRASH | SLAB_TOOL)), [_, _, ..]) if heading(line).is_none() => {
-            return Some(Line::Of(kind, None));
-        }
-        (Some(CRASH), [number]) if number.bytes().all(|b| b.is_ascii_digit()) => {
-            return Some(Line::Of(CRASH, None));
-        }
-        _ => {}
+    if let Some((name, value)) = settings::stated(text) {
+        return Some(Line::Setting(name, value));
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().take(16).collect();
+    if context.current == Some("zoneinfo")
+        && (indented || context.flat)
+        && is_of_zone(&words, context)
+    {
+        return Some(Line::Of("zoneinfo", None));
     }
     match words[..] {
         [name, value] if is_number(value) && name.ends_with(':') => of_meminfo(name),
@@ -112,6 +146,17 @@ fn data(line: &str, context: &Context) -> Option<Line> {
             Some(Line::Release(release.to_owned()))
         }
         _ => None,
+    }
+}
+
+/// Whether a line can be one of the zone at hand.
+fn is_of_zone(words: &[&str], context: &Context) -> bool {
+    match *words {
+        [name, value] if is_number(value) && !name.ends_with(':') => context.zone.takes(name),
+        [name, _, "kB"] => !name.ends_with(':'),
+        [name, value] if is_number(value) => !name.starts_with(|c: char| c.is_ascii_uppercase()),
+        [_, ..] => heading(&words.join(" ")).is_none(),
+        [] => true,
     }
 }
 
@@ -191,7 +236,7 @@ fn sysctl(text: &str) -> Option<Line> {
         "kernel.", "net.", "fs.", "dev.", "debug.", "abi.", "user.", "crypto.", "sunrpc.",
     ];
     let other = text.contains(" = ") && others.iter().any(|o| name.starts_with(o)) && is_name(name);
-    other.then(|| Line::Heading(vec![]))
+    other.then_some(Line::HEADING)
 }
 
 /// The release in the text of `/proc/version` or of `uname -a`.
@@ -238,56 +283,4 @@ fn is_counter(name: &str, context: &Context) -> bool {
     let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let inside = context.current == Some("vmstat") || context.named == Some("vmstat");
     fits && (inside || STARTS.iter().any(|s| name.starts_with(s)))
-}
-
-/// A heading or prompt, with the files that it names.
-fn heading(line: &str) -> Option<Line> {
-    let text = line.trim();
-    if text.starts_with("```") || text.starts_with("~~~") {
-        return Some(Line::Heading(vec![]));
-    }
-    let separators = |c: char| c.is_whitespace() || "()<>\"'`;,|&[]*".contains(c);
-    let named = |word: &str| {
-        let word = word.trim_end_matches([':', '.']);
-        let (directory, name) = word.rsplit_once('/').unwrap_or(("", word));
-        let inside = ["/proc", "proc", "/extfrag", "extfrag"]
-            .iter()
-            .any(|d| directory.ends_with(d));
-        KNOWN.iter().copied().find(|k| *k == name && inside)
-    };
-    let mut files: Vec<&'static str> = text.split(separators).filter_map(named).collect();
-    let refused = ["ermission denied", "o such file", "not permitted"];
-    if let [file] = files[..]
-        && refused.iter().any(|r| text.contains(r))
-    {
-        return Some(Line::Refused(file));
-    }
-    // A heading of nothing but the name, such as `## buddyinfo` or `zoneinfo:`.
-    let bare = text.trim_matches(|c: char| c.is_whitespace() || "#*=-:_`".contains(c));
-    let bare = bare.strip_suffix(".txt").unwrap_or(bare);
-    files.extend(KNOWN.iter().copied().filter(|k| *k == bare));
-    let command = prompt(text).unwrap_or(text);
-    if command.starts_with("uname") || bare == "uname" {
-        files.push("version");
-    }
-    if command.starts_with("sysctl ") {
-        files.push("sysctl-vm");
-    }
-    let is_heading = !files.is_empty()
-        || prompt(text).is_some()
-        || text.starts_with("Every ")
-        || text.starts_with("------");
-    is_heading.then_some(Line::Heading(files))
-}
-
-/// What follows a shell's prompt.
-fn prompt(text: &str) -> Option<&str> {
-    for mark in ["$ ", "# ", "% "] {
-        if let Some(command) = text.strip_prefix(mark) {
-            return Some(command.trim());
-        }
-    }
-    let at = text.find('@')?;
-    let end = at + text[at..].find(['$', '#', '%'])?;
-    (!text[..at].contains(' ')).then(|| text[end + 1..].trim())
 }

@@ -20,15 +20,20 @@
 //! the same under another name.
 
 pub(crate) mod dates;
+mod decoration;
 mod entry;
 mod file_names;
 mod foreign;
+mod headings;
 mod hosts;
 mod index;
+mod line;
 mod lines;
 mod logs;
 mod pasted;
+mod settings;
 mod source;
+mod wrapped;
 
 use std::collections::BTreeMap;
 use std::path::Path;
