@@ -61,6 +61,7 @@ pub(super) fn heading(line: &str) -> Option<Line> {
         || !settings.is_empty()
         || node.is_some()
         || prompt(text).is_some()
+        || is_label(text)
         || text.starts_with("Every ")
         || text.starts_with("------")
         || (text.starts_with("==> ") && text.ends_with(" <=="));
@@ -69,6 +70,12 @@ pub(super) fn heading(line: &str) -> Option<Line> {
         settings,
         node,
     })
+}
+
+/// Whether a line is one word and a colon.
+fn is_label(text: &str) -> bool {
+    let is_word = |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.contains(' ');
+    text.strip_suffix(':').is_some_and(is_word)
 }
 
 /// The file of a snapshot that a path names.
@@ -113,14 +120,13 @@ fn prompt(text: &str) -> Option<&str> {
     {
         return Some(text[at + end + 1..].trim());
     }
-    // `web3:~ # cat x`, `bash-5.1$ cat x`, `/proc> cat x`: a known command behind a mark near the start.
-    for (at, mark) in text.char_indices().take(60) {
-        if "$#%>❯➜".contains(mark) {
-            let command = text[at + mark.len_utf8()..].trim_start();
-            let verb = command.split_ascii_whitespace().next()?;
-            let words_before = text[..at].split_ascii_whitespace().count();
-            return (COMMANDS.contains(&verb) && words_before <= 2).then_some(command.trim_end());
-        }
+    // `bash-5.1$ ls`, `crash> kmem -f`, `web3:~ # ls`.
+    let (first, rest) = text.split_once(' ')?;
+    let is_mark = |word: &str| ["$", "#", "%", ">", "❯", "➜"].contains(&word);
+    let name = first.trim_end_matches(['$', '#', '%', '>', '❯', '➜']);
+    if name.len() < first.len() && name.starts_with(|c: char| c.is_ascii_alphabetic() || "/~[(".contains(c)) {
+        return Some(rest.trim());
     }
-    None
+    let (mark, command) = rest.trim_start().split_once(' ')?;
+    (first.contains([':', '~', '/']) && is_mark(mark)).then(|| command.trim())
 }

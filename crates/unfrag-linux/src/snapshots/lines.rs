@@ -17,8 +17,8 @@ pub(super) struct Context {
     pub current: Option<&'static str>,
     /// The file that a heading named.
     pub named: Option<&'static str>,
-    /// Whether rows of pagetypeinfo are those of a table of pageblocks.
-    pub blocks: bool,
+    /// Columns of the table of pageblocks that rows of pagetypeinfo are in; `None` where they are in none.
+    pub blocks: Option<usize>,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
     /// The zone of zoneinfo that the line before belongs to.
@@ -107,10 +107,12 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     if text.starts_with("slabinfo - version:") {
         return Some(Line::Of("slabinfo", Some(String::new())));
     }
-    if text.starts_with("# name ")
-        || (text.contains(" : tunables ") && text.contains(" : slabdata "))
-    {
+    if text.starts_with("# name ") {
         return Some(Line::Of("slabinfo", None));
+    }
+    if text.contains(" : tunables ") && text.contains(" : slabdata ") {
+        let name = text.split_ascii_whitespace().next().unwrap_or_default();
+        return Some(Line::Of("slabinfo", Some(name.to_owned())));
     }
     if text.starts_with("Linux ")
         && let Some(release) = release(text, context.named == Some("version"))
@@ -155,6 +157,12 @@ fn is_of_zone(words: &[&str], context: &Context) -> bool {
         [name, value] if is_number(value) && !name.ends_with(':') => context.zone.takes(name),
         [name, _, "kB"] => !name.ends_with(':'),
         [name, value] if is_number(value) => !name.starts_with(|c: char| c.is_ascii_uppercase()),
+        // Without indentation, only the lines that every kernel has tell zoneinfo from prose.
+        [first, second, ..] if context.flat => {
+            ["protection:", "cpu:"].contains(&first)
+                || [("pages", "free"), ("per-node", "stats"), ("vm", "stats")].contains(&(first, second))
+        }
+        [only] if context.flat => only == "pagesets" || is_number(only),
         [_, ..] => heading(&words.join(" ")).is_none(),
         [] => true,
     }
@@ -185,7 +193,8 @@ fn zone_row(text: &str) -> Option<(&str, &str)> {
 
 fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
     let key = Some(zone.split_ascii_whitespace().collect::<String>());
-    let of_blocks = context.blocks && context.current == Some("pagetypeinfo");
+    let columns = rest.split_ascii_whitespace().count();
+    let of_blocks = context.current == Some("pagetypeinfo") && context.blocks == Some(columns);
     let first = rest.split_ascii_whitespace().next().unwrap_or("");
     if rest.is_empty() {
         Line::Of("zoneinfo", key)
@@ -202,7 +211,7 @@ fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
         Line::Of(file, key)
     } else if !first.starts_with(|c: char| c.is_ascii_digit()) {
         Line::Other
-    } else if of_blocks || context.named == Some("pagetypeinfo") {
+    } else if of_blocks || (context.named == Some("pagetypeinfo") && context.blocks.is_none()) {
         Line::Of("pagetypeinfo", None)
     } else {
         Line::Of("buddyinfo", key)

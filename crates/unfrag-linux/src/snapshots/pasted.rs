@@ -25,7 +25,13 @@ const MAX_QUOTES: usize = 8;
 #[derive(Default)]
 struct Part {
     text: String,
-    first_key: Option<String>,
+    /// Keys of its lines, and the stretch that each is in: one that comes again is of another moment.
+    keys: BTreeMap<String, usize>,
+    /// Stretches of lines that follow each other so far, and where the last of them begins.
+    stretch: usize,
+    begins: usize,
+    /// The first key of that stretch.
+    opening: Option<String>,
     /// Whether a program only said that it could not read the file.
     refused: bool,
 }
@@ -344,9 +350,10 @@ impl Splitter {
         }
         if file == "pagetypeinfo" {
             if line.trim_start().starts_with("Number of") {
-                self.context.blocks = true;
+                // `Number of blocks type` and `Number of mixed blocks` are four words.
+                self.context.blocks = Some(line.split_ascii_whitespace().skip(4).count());
             } else if key.is_some() || line.trim_start().starts_with("Page block order") {
-                self.context.blocks = false;
+                self.context.blocks = None;
             }
             if key.is_none() && !line.trim_start().starts_with("Node") {
                 self.context.current = Some(file);
@@ -356,23 +363,60 @@ impl Splitter {
                 return;
             }
         }
+        if (self.context.current != Some(file) || !self.adjacent)
+            && let Some(part) = self.reading.parts.get_mut(file)
+        {
+            part.stretch += 1;
+            part.begins = part.text.len();
+            part.opening = None;
+        }
         if key.is_some() {
             self.context.flat = false;
             self.context.zone = lines::ZoneSoFar::default();
         }
         if let Some(key) = key {
-            let part = self.reading.parts.get(file);
-            if part.is_some_and(|part| part.first_key.as_ref() == Some(&key)) {
-                self.next_reading();
-            }
+            self.begin_again(file, &key);
             let part = self.reading.parts.entry(file).or_default();
             if part.refused {
                 *part = Part::default();
             }
-            part.first_key.get_or_insert(key);
+            let stretch = part.stretch;
+            part.opening.get_or_insert_with(|| key.clone());
+            part.keys.insert(key, stretch);
         }
         self.context.current = Some(file);
         self.push(file, line, ended);
+    }
+
+    /// Begins a new moment if `file` has a line with this key. The lines directly before it go there too, back to the last
+    /// heading, gap or line of another file: a file that was read in part may be read whole later.
+    fn begin_again(&mut self, file: &'static str, key: &str) {
+        let Some(part) = self.reading.parts.get_mut(file).filter(|part| !part.refused) else {
+            return;
+        };
+        let earlier = match part.keys.get(key) {
+            // The heading of a table, which has an empty key, is the first of its lines.
+            _ if key.is_empty() => !part.text.is_empty(),
+            // Two caches of one host may have one name.
+            Some(stretch) if file == "slabinfo" => {
+                *stretch < part.stretch || part.opening.as_deref() == Some(key)
+            }
+            found => found.is_some(),
+        };
+        if !earlier {
+            return;
+        }
+        let is_older = !key.is_empty() && part.keys.get(key).is_some_and(|s| *s < part.stretch);
+        let mut moved = Part::default();
+        if is_older {
+            moved.text = part.text.split_off(part.begins);
+            let last = part.stretch;
+            let keys = part.keys.extract_if(.., |_, stretch| *stretch == last);
+            moved.keys = keys.map(|(key, _)| (key, 0)).collect();
+            moved.opening = part.opening.take();
+        }
+        self.next_reading();
+        self.reading.parts.insert(file, moved);
     }
 
     /// Adds a line, and what was pending before it, to `file`.
