@@ -9,7 +9,8 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
-use super::room_advice::{counted, make_room, share_of};
+use super::room_advice::{counted, in_vain, make_room, share_of};
+use super::settings;
 use crate::era::Era;
 use crate::report::number::{bytes, mib, percent, thousands};
 
@@ -27,6 +28,7 @@ pub fn advice(d: &Diagnosis, e: &Evidence, era: Era) -> Vec<Advice> {
     all.extend(early_kswapd(d, e, era));
     all.extend(defrag_mode(d, e, era));
     all.extend(huge_page_faults(d, e));
+    all.extend(waiting_faults(d, e, era));
     all.extend(reclaimable_slab(d, e));
     all.extend(make_room(d, e));
     all
@@ -45,9 +47,9 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
     }
 }
 
-/// Whether the kernel may have a sysctl: it was read, or none was.
+/// Whether the kernel may have a sysctl.
 fn has(e: &Evidence, name: &str) -> bool {
-    e.settings.contains_key(name) || e.settings.is_empty()
+    settings::may_have(&e.settings, name)
 }
 
 /// Pages as MiB, without the unit.
@@ -263,6 +265,38 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         ),
         cost: "programs that ask with madvise wait for compaction; for the others kcompactd works"
             .into(),
+        prediction: None,
+        predicted: None,
+    })
+}
+
+/// A THP `defrag` mode that does not wait, where every fault waits and that is in vain.
+fn waiting_faults(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
+    let why = in_vain(d)?;
+    let current = e.settings.get("thp_defrag").filter(|v| *v == "always")?;
+    let enabled = e.settings.get("thp_enabled").map(String::as_str);
+    let (value, cost) = match enabled {
+        Some("never") => return None,
+        // Nothing between waiting and not trying at all is there for them.
+        Some("madvise") if !era.is_at_least(4, 6) => return None,
+        // There only programs that ask get huge pages, and `madvise` and `defer+madvise` let just those wait.
+        Some("madvise") => (
+            "defer",
+            "programs that ask for huge pages get small ones at first, and kcompactd makes room for them; `madvise` and `defer+madvise` would change nothing here: with enabled at [madvise] those programs are the only ones that wait",
+        ),
+        _ if era.is_at_least(4, 11) => (
+            "defer+madvise",
+            "programs that do not ask get small pages at first, and kcompactd makes room; those that ask with madvise still wait (`madvise` does the same, without kcompactd)",
+        ),
+        _ => ("madvise", "programs that do not ask with madvise get small pages where no huge one is free"),
+    };
+    Some(Advice {
+        command: format!("echo {value} > /sys/kernel/mm/transparent_hugepage/defrag"),
+        setting: None,
+        current: Some(current.clone()),
+        value: Some(value.into()),
+        reason: format!("every fault that wants a huge page waits for compaction, as defrag is [always], and {why}"),
+        cost: cost.into(),
         prediction: None,
         predicted: None,
     })

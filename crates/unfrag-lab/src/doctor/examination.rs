@@ -12,6 +12,7 @@ use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
+use super::settings;
 use super::shortage;
 use super::slabs;
 use super::text;
@@ -22,12 +23,12 @@ use crate::era::Era;
 use crate::error::Result;
 use crate::geometry::{self, Counts, Found, Geometry};
 use crate::inspect::files::of_all;
-use crate::inspect::free_rows::{FreeRow, FreeSources, free_rows};
+use crate::inspect::free_rows::{self, FreeRow, FreeSources, free_rows};
 use crate::inspect::{Unread, contradictions, total_free};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::zoneinfo;
+use unfrag_linux::procfs::{MemInfo, zoneinfo};
 
 /// Examines a host.
 ///
@@ -52,6 +53,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     } = geometry_of(e, &rows);
     notes.extend(e.notes.iter().cloned());
     notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
+    let beginnings = free_rows::beginnings(&rows);
     let zones = zones::zones(e, rows, &geometry);
     let kernel = kernel(e, era);
     let blocks = page_flags(e, &zones, &geometry, &mut unread);
@@ -102,12 +104,10 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             bytes(geometry.huge_page_bytes())
         ));
     }
-    if e.settings.is_empty() {
-        unread.push(Unread {
-            file: "sysctls".into(),
-            why: "not there: settings of vm not known, so not judged".into(),
-        });
-    }
+    unread.extend(settings::unread(&e.settings));
+    notes.extend(e.nodes.iter().filter_map(node_amounts));
+    notes.extend(beginnings);
+    notes.extend(slabs::debugging(e));
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
         kernel_release: e.release.clone(),
@@ -133,9 +133,10 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         obstacles,
         pinned_pages: pinned(e),
         atomic,
-        slabs: slabs::slabs(e),
+        slabs: slabs::slabs(e, geometry.page_size),
         work: work::work(e),
         advice: vec![],
+        settings: e.settings.clone(),
         advice_lacks: lacks(e),
         notes,
         unread,
@@ -148,7 +149,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
 fn lacks(e: &Evidence) -> Vec<&'static str> {
     let all = [
         (e.zones.is_none(), "watermarks (zoneinfo)"),
-        (e.settings.is_empty(), "settings (sysctls of vm)"),
+        (settings::lack_sysctls(&e.settings), "settings (sysctls of vm)"),
         (e.vmstat.is_none(), "stalls and failures so far (vmstat)"),
     ];
     let lacking = all.into_iter().filter(|(is_lacking, _)| *is_lacking);
@@ -233,6 +234,12 @@ fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
         unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
         tunes_lists: era.is_at_least(6, 7),
     }
+}
+
+/// What a node has, by its own `meminfo`.
+fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
+    let size = |name: &str| Some(bytes(meminfo.get(name)?.saturating_mul(1024)));
+    Some(format!("node {node}: {} free of {}, by its meminfo", size("MemFree")?, size("MemTotal")?))
 }
 
 /// A note on contiguous memory areas; `None` if the host has none.

@@ -71,7 +71,8 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-fn in_vain(d: &Diagnosis) -> Option<String> {
+/// How many compactions were in vain, where most of them were.
+pub(super) fn in_vain(d: &Diagnosis) -> Option<String> {
     let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
     let share = share_of(failed, done);
     (share > IN_VAIN && failed.saturating_add(done) >= SOME).then(|| {

@@ -26,9 +26,12 @@ pub struct SlabCache {
     pub over_seconds: Option<f64>,
 }
 
-fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
+fn sizes(info: &SlabInfo, page_size: u64) -> HashMap<&str, u64> {
+    // A table that tells bytes has pages of its own.
+    let table_page = info.table_page().unwrap_or(page_size);
     let pages = |c: &unfrag_linux::procfs::slabinfo::Cache| {
-        c.num_slabs.saturating_mul(c.pagesperslab.into())
+        let pages = c.num_slabs.saturating_mul(c.pagesperslab.into());
+        pages.saturating_mul(table_page) / page_size.max(1)
     };
     info.caches
         .iter()
@@ -36,14 +39,35 @@ fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
         .collect()
 }
 
-/// The caches that grew most, then the largest.
-pub fn slabs(e: &Evidence) -> Vec<SlabCache> {
+/// A note where every cache's objects take far more than their names say: then slabs are checked for errors.
+pub fn debugging(e: &Evidence) -> Option<String> {
+    let size_of = |name: &str| {
+        let size = name.rsplit_once("kmalloc-")?.1;
+        let size = size.rsplit('-').next()?;
+        match size.strip_suffix('k') {
+            Some(kib) => kib.parse::<u32>().ok()?.checked_mul(1024),
+            None => size.parse().ok(),
+        }
+    };
+    let named = e.slabs.iter().flat_map(|info| &info.caches);
+    let sizes: Vec<(u32, u32, &str)> = named
+        .filter_map(|c| Some((size_of(&c.name)?, c.objsize, c.name.as_str())))
+        .collect();
+    let (named, real, name) = *sizes.first()?;
+    let all = sizes.iter().all(|(named, real, _)| u64::from(*real) >= u64::from(*named) * 5 / 4);
+    all.then(|| {
+        format!("objects of {name} take {real} bytes, not {named}: debugging of slabs is on (slub_debug), and slabs take more memory for it")
+    })
+}
+
+/// The caches that grew most, then the largest; `page_size` is the host's.
+pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
     let Some(info) = &e.slabs else { return vec![] };
     let before = e
         .earlier_slabs
         .as_ref()
-        .map(|(info, seconds)| (sizes(info), *seconds));
-    let now = sizes(info);
+        .map(|(info, seconds)| (sizes(info, page_size), *seconds));
+    let now = sizes(info, page_size);
     let mut all: Vec<SlabCache> = info
         .caches
         .iter()
@@ -89,7 +113,7 @@ mod tests {
             earlier_slabs: Some((info(&[("dentry", 500), ("leak", 20)]), 60.0)),
             ..Evidence::default()
         };
-        let s = slabs(&e);
+        let s = slabs(&e, 4096);
         assert_eq!(
             (s[0].name.as_str(), s[0].pages, s[0].grown_pages),
             ("leak", 240, Some(200))

@@ -125,9 +125,20 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Stalls, failures and compaction");
         work_table(d, &mut out);
     }
-    if !d.zones.is_empty() {
+    // Counters alone are enough for some advice.
+    if !d.zones.is_empty() || !d.advice.is_empty() || !d.work.is_empty() {
         head(&mut out, "Advice");
         advice(d, &mut out);
+    }
+    if !d.settings.is_empty() {
+        head(&mut out, "Settings");
+        for (name, value) in &d.settings {
+            let name = match name.strip_prefix("thp_") {
+                Some(name) => format!("transparent_hugepage/{name}"),
+                None => format!("vm.{name}"),
+            };
+            let _ = writeln!(out, "  {name} = {}", printable(value));
+        }
     }
     for note in &d.notes {
         let _ = writeln!(out, "\nNote: {}.", printable(note));

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
+use super::foreign::nodes;
 use super::{KNOWN, index, logs, pasted};
 use crate::procfs::uptime;
 
@@ -35,7 +36,61 @@ pub(super) fn is_wanted(directory: &[String], name: &str) -> bool {
     alias(name).is_some()
         || (below(&["proc", "sys", "vm"]) && !write_only.contains(&name))
         || (below(&["mm", "transparent_hugepage"]) && ["enabled", "defrag"].contains(&name))
+        || (node_of(directory).is_some() && name == "numastat")
 }
+
+/// The node whose files of sysfs are in a directory, and the directory that stands for its host.
+fn node_of(directory: &[String]) -> Option<(u32, &[String])> {
+    let (last, above) = directory.split_last()?;
+    let node = last.strip_prefix("node")?.parse().ok()?;
+    let ends = [&["sys", "devices", "system", "node"][..], &["system", "node"], &["node"]];
+    let end = ends.iter().find(|end| {
+        above.len() >= end.len() && above[above.len() - end.len()..] == ***end
+    });
+    let root = end.map_or(0, |end| end.len());
+    Some((node, &above[..above.len() - root]))
+}
+
+/// Files of nodes become files of their hosts, where no file of the host's `proc` tells the same.
+fn with_nodes(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut texts: BTreeMap<Vec<String>, (String, Option<u64>)> = BTreeMap::new();
+    let mut others = vec![];
+    for entry in entries {
+        let place = node_of(&entry.directory).map(|(node, root)| (node, root.to_vec()));
+        let is_file = ["meminfo", "vmstat", "numastat"].contains(&entry.name.as_str());
+        let Some((node, root)) = place.filter(|_| is_file && !logs::is_log(entry.text())) else {
+            others.push(entry);
+            continue;
+        };
+        let (text, modified) = texts.entry(root).or_default();
+        *modified = (*modified).max(entry.modified);
+        for line in String::from_utf8_lossy(entry.text()).lines() {
+            match nodes::counter(node, line) {
+                Some((_, line)) => text.push_str(&line),
+                None => text.push_str(line),
+            }
+            text.push('\n');
+        }
+    }
+    for (root, (text, modified)) in texts {
+        let below_root = |e: &Entry, name: &str| {
+            let is_there = e.directory == root || e.directory.strip_prefix(&root[..]) == Some(&["proc".to_owned()]);
+            is_there && e.name == name
+        };
+        for (name, text) in nodes::of_text(&text).unwrap_or_default() {
+            if !others.iter().any(|e| below_root(e, &name)) {
+                others.push(Entry {
+                    directory: root.clone(),
+                    name,
+                    modified,
+                    content: text.into_bytes().into(),
+                });
+            }
+        }
+    }
+    others
+}
+
 
 /// The file of a snapshot that the output of a command, kept under `name`, stands for.
 fn alias(name: &str) -> Option<&'static str> {
@@ -73,6 +128,7 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
 
 /// Puts the files of each host into its root, under their names in a snapshot.
 pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
+    let entries = with_nodes(entries);
     let mut roots = BTreeSet::new();
     for entry in &entries {
         if let Some((last, root)) = entry.directory.split_last()

@@ -21,9 +21,17 @@ pub(super) fn claim(
     if words.starts_with(&["ZONE", "NAME", "SIZE", "FREE"])
         || words.starts_with(&["AREA", "SIZE"])
         || words == ["NODE"]
-        || (current == Some(CRASH) && is_of_crash(&words))
+        || (current == Some(CRASH) && is_of_area(&words))
     {
         return Some((CRASH, None));
+    }
+    if current == Some(CRASH)
+        && let [number, name, _, _, _, address, ..] = words[..]
+        && is_number(number)
+        && is_zone(name)
+    {
+        // Zones of several nodes have one name, and their own addresses.
+        return Some((CRASH, Some(format!("{name}/{address}"))));
     }
     if let Some(row) = table_row(text) {
         return Some((TABLE, Some(format!("{}/{}", row.node, row.zone))));
@@ -54,16 +62,13 @@ fn is_zone(word: &str) -> bool {
     ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"].contains(&word)
 }
 
-fn is_of_crash(words: &[&str]) -> bool {
+fn is_of_area(words: &[&str]) -> bool {
     match *words {
         [number] => is_number(number),
         [order, size, address, blocks, pages] => {
             [order, blocks, pages].iter().all(|w| is_number(w))
                 && size.ends_with('k')
                 && address.bytes().all(|b| b.is_ascii_hexdigit())
-        }
-        [number, name, size, free, ..] => {
-            is_number(number) && is_zone(name) && is_number(size) && is_number(free)
         }
         _ => false,
     }
