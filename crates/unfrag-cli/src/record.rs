@@ -28,8 +28,7 @@ use unfrag_linux::recording::Recording;
 ///
 /// Traces the page allocator in a tracer of its own, with copies of procfs once a second and the flags of
 /// every page frame at both ends. Needs root. With a command, only it and what it starts are traced; its exit
-/// status is that of `unfrag record`, and ^C goes to it. Neither names nor numbers of processes are kept
-/// unless asked for.
+/// status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording"
@@ -54,15 +53,18 @@ pub struct Args {
     /// Record what slab caches allocate and free, too: several times as many events
     #[arg(long)]
     slab: bool,
-    /// Record which process did what, too: starts, programs, ends, time on a CPU; implies --names
-    #[arg(long)]
+    /// Record which process did what, too: starts, the paths of programs, ends, time on a CPU
+    #[arg(long, conflicts_with = "anonymous")]
     processes: bool,
     /// Record this event, too; may be given several times
     #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
     event: Vec<String>,
-    /// Keep names and numbers of processes, and the command line
+    /// Keep neither names nor numbers of processes
     #[arg(long)]
-    names: bool,
+    anonymous: bool,
+    /// Keep the words of the command, too
+    #[arg(long, conflicts_with_all = ["anonymous", "system"])]
+    command_line: bool,
     /// Ring buffer of each CPU; if events were lost, make it larger
     #[arg(long, value_name = "SIZE", value_parser = buffer)]
     buffer: Option<u64>,
@@ -147,7 +149,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         slab: args.slab,
         events: args.event.clone(),
         processes: args.processes,
-        names: args.names || args.processes,
+        anonymous: args.anonymous,
+        command_line: args.command_line,
         buffer: args.buffer.map(|b| b as usize),
     };
     let me = std::env::current_exe().map_err(|e| Failure::Input(Box::new(Error::from(e))))?;

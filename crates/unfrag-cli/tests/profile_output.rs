@@ -87,7 +87,15 @@ fn a_command_of_this_host_is_told_program_by_program() {
     let made = dir.path().join("made");
     let command = ["sh", "-c", script, made.to_str().unwrap()];
     let words = [
-        &["record", "--processes", "--slab", "-o", file, "--"][..],
+        &[
+            "record",
+            "--processes",
+            "--command-line",
+            "--slab",
+            "-o",
+            file,
+            "--",
+        ][..],
         &command,
     ]
     .concat();

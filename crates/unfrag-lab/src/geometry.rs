@@ -1,8 +1,9 @@
 //! Sizes of a host's pages, huge pages and largest blocks, as its own files tell them.
 //!
-//! No file of procfs names the page size. It follows from two that count the same memory in KiB and in pages: MemTotal
-//! over the pages that zones manage, MemFree over the pages that are free, or Hugepagesize over the pages of a pageblock.
-//! What is asked for on the command line goes before all of these.
+//! No file of procfs names the page size. What is surest comes first: what is asked for on the command line; the names of
+//! DirectMap lines; MemTotal over the pages that zones manage, which do not change with time; Hugepagesize over the pages
+//! of a pageblock; a Hugepagesize that hosts of one page size alone have; MemFree over the pages that are free last, as
+//! two files may be of two moments.
 //!
 //! Invariant: what was assumed is told apart from what was derived ([`PageSizeFrom`]), and two files that
 //! contradict each other are named in [`Found::notes`].
@@ -115,12 +116,17 @@ pub fn find(counts: &Counts) -> Found {
     let by_total = page_sizes_by_total(counts);
     let default_huge_page = kib("Hugepagesize").filter(|&n| n > 0);
     let by_huge = page_size_by_huge(counts);
-    let derived = match by_total.as_slice() {
-        [] => by_free.or(by_huge),
+    let by_total = match by_total.as_slice() {
+        [] => None,
         several => by_free
             .filter(|size| several.contains(size))
             .or(several.first().copied()),
     };
+    let sure = by_direct_map(counts)
+        .or(by_total)
+        .or(by_huge)
+        .or_else(|| by_usual_huge_page(default_huge_page, counts));
+    let derived = sure.or(by_free);
     let (page_size, page_size_from) = match (counts.asked, derived) {
         (Some(asked), derived) => {
             if let Some(told) = derived.filter(|&told| told != asked) {
@@ -152,7 +158,8 @@ pub fn find(counts: &Counts) -> Found {
             bytes(pages.saturating_mul(page_size))
         ));
     }
-    let huge_order = huge_order(page_size, default_huge_page, counts);
+    let (huge_order, assumed) = huge_order(page_size, default_huge_page, counts);
+    notes.extend(assumed);
     Found {
         geometry: Geometry {
             page_size,
@@ -201,9 +208,30 @@ fn page_size_by_huge(counts: &Counts) -> Option<u64> {
     Some(size).filter(|size| PAGE_SIZES.contains(size))
 }
 
-/// The order of a huge page that the allocator gives as one block: the default one if it is that small, else a pageblock,
-/// else what hosts with such pages usually have.
-fn huge_order(page_size: u64, default: Option<u64>, counts: &Counts) -> u8 {
+/// The page size that the names of meminfo's DirectMap lines tell: those of hosts with pages of 4 KiB begin with
+/// DirectMap4k; some with larger ones have that line beside their own.
+fn by_direct_map(counts: &Counts) -> Option<u64> {
+    let meminfo = counts.meminfo?;
+    let has = |name: &str| meminfo.get(name).is_some();
+    (has("DirectMap4k") && !has("DirectMap64k") && !has("DirectMap16k")).then_some(PAGE_SIZES[0])
+}
+
+/// The page size of hosts that have a default huge page of this size.
+fn by_usual_huge_page(huge: Option<u64>, counts: &Counts) -> Option<u64> {
+    let orders = counts.orders?;
+    let size = match (huge? >> 10, orders) {
+        // 64 KiB pages with nine orders have it, too.
+        (1024 | 2048, 10..) => 4,
+        (32_768, 10..) => 16,
+        (16_384, ..10) | (524_288, _) => 64,
+        _ => return None,
+    };
+    Some(size << 10)
+}
+
+/// The order of a huge page that the allocator gives as one block: the default one if it is that small, else what hosts
+/// with such pages usually have. Also a note, where it is an assumption that a reader might take for a fact.
+fn huge_order(page_size: u64, default: Option<u64>, counts: &Counts) -> (u8, Option<String>) {
     /// Larger ones are set aside at boot.
     const LARGEST: u32 = 13;
     let most = counts.orders.unwrap_or(USUAL_ORDERS).saturating_sub(1) as u32;
@@ -217,11 +245,25 @@ fn huge_order(page_size: u64, default: Option<u64>, counts: &Counts) -> u8 {
         14 => 11,
         _ => LARGEST,
     };
-    let order = of_default
-        .filter(|&o| o > 0 && o <= most.min(LARGEST))
-        .or(counts.pageblock_order.filter(|&o| o > 0 && o <= most))
-        .unwrap_or(usual);
-    order.min(most) as u8
+    if let Some(order) = of_default.filter(|&o| o > 0 && o <= most.min(LARGEST)) {
+        return (order as u8, None);
+    }
+    let order = usual.min(most);
+    let note = match (of_default, counts.pageblock_order) {
+        (Some(o), _) if o > most => Some(format!(
+            "a huge page of {} is larger than the largest block of the free lists ({}): it comes from a contiguous area or is set aside at boot, and blocks of {} are counted here",
+            bytes(page_size << o),
+            bytes(page_size << most),
+            bytes(page_size << order)
+        )),
+        (None, Some(o)) if o != order && o <= 24 => Some(format!(
+            "pageblocks have {} (order {o}); no file tells the size of huge pages (Hugepagesize of meminfo would): {} are assumed",
+            bytes(page_size << o),
+            bytes(page_size << order)
+        )),
+        _ => None,
+    };
+    (order as u8, note)
 }
 
 #[cfg(test)]

@@ -45,13 +45,13 @@ fn page(time: u64, lost: Option<Option<u64>>, allocs: &[(i32, u64)]) -> Vec<u8> 
 }
 
 /// A spool of two CPUs: five allocations by a program, kswapd and the idle task.
-fn spool(scratch: &Scratch, names: bool, tail: &[u8]) -> (Spool, PathBuf) {
+fn spool(scratch: &Scratch, anonymous: bool, tail: &[u8]) -> (Spool, PathBuf) {
     let output = scratch.0.join("x.unfrag");
     let spool = Spool::create(&Target::of(&output).unwrap()).unwrap();
     let formats = formats().into_iter().map(|f| ("kmem".to_owned(), f));
     spool
         .set_job(&Job {
-            names,
+            anonymous,
             kernel_release: "6.18.0-test".into(),
             page_size: 4096,
             cpus: 2,
@@ -94,9 +94,9 @@ fn comms(recording: &Recording) -> Vec<(i32, &str)> {
 }
 
 #[test]
-fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
+fn a_spool_becomes_a_file_with_events_and_flags_without_names_if_anonymous() {
     let scratch = Scratch::new("whole");
-    let (spool, output) = spool(&scratch, false, b"");
+    let (spool, output) = spool(&scratch, true, b"");
     let dir = spool.dir().to_owned();
     let made = finish(spool, &Ending::default(), &output)
         .unwrap()
@@ -118,9 +118,9 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
 }
 
 #[test]
-fn names_are_kept_on_demand() {
+fn names_are_kept_unless_it_is_anonymous() {
     let scratch = Scratch::new("names");
-    let (spool, output) = spool(&scratch, true, b"");
+    let (spool, output) = spool(&scratch, false, b"");
     let made = finish(spool, &Ending::default(), &output)
         .unwrap()
         .recording;
@@ -131,7 +131,7 @@ fn names_are_kept_on_demand() {
 fn a_partial_sub_buffer_is_counted_as_lost() {
     let scratch = Scratch::new("cut");
     let more = page(9000, None, &[(1, 200), (1, 201)]);
-    let (spool, output) = spool(&scratch, false, &more[..PAGE - 1]);
+    let (spool, output) = spool(&scratch, true, &more[..PAGE - 1]);
     let ending = Ending {
         counts: "CPU: 0\noverrun: 0\nread events: 3\nCPU: 1\noverrun: 4\nread events: 4\n".into(),
         early: Some("No space left on device".into()),
@@ -151,7 +151,7 @@ fn a_partial_sub_buffer_is_counted_as_lost() {
 #[test]
 fn the_spool_stays_if_the_output_cannot_be_written() {
     let scratch = Scratch::new("recover");
-    let (spool, output) = spool(&scratch, false, b"");
+    let (spool, output) = spool(&scratch, true, b"");
     let dir = spool.dir().to_owned();
     fs::create_dir(&output).unwrap();
     let e = finish(spool, &Ending::default(), &output)

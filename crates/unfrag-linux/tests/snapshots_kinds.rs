@@ -56,7 +56,8 @@ const SLABTOP: &str = " Active / Total Objects (% used)    : 5000 / 6000 (83.3%)
    320    280  87%    2.00K     20       16       640K kmalloc-2048
 ";
 
-const SLAB_TOOL: &str = "Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg
+const SLAB_TOOL: &str =
+    "Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg
 dentry                   84210     192           16.4M      3991/12/18   21 0   0  98 a
 kmalloc-4k                 731    4096            3.1M         80/6/14    8 3   6  94
 ";
@@ -108,7 +109,8 @@ Node 1 MemFree:          557252 kB
 Node 1 HugePages_Total:     4
 ";
 
-const THP: &str = "/sys/kernel/mm/transparent_hugepage/defrag:[always] defer defer+madvise madvise never
+const THP: &str =
+    "/sys/kernel/mm/transparent_hugepage/defrag:[always] defer defer+madvise madvise never
 /sys/kernel/mm/transparent_hugepage/enabled:always [madvise] never
 /sys/kernel/mm/transparent_hugepage/khugepaged/defrag:1
 /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages:5
@@ -123,14 +125,26 @@ fn kinds() -> Vec<(&'static str, &'static str, String)> {
     let mut all: Vec<(&str, &str, String)> = vec![];
     for (name, path, command) in [
         ("buddyinfo", "procfs/buddyinfo", "cat /proc/buddyinfo"),
-        ("pagetypeinfo", "procfs/pagetypeinfo", "sudo cat /proc/pagetypeinfo"),
+        (
+            "pagetypeinfo",
+            "procfs/pagetypeinfo",
+            "sudo cat /proc/pagetypeinfo",
+        ),
         ("zoneinfo", "procfs/zoneinfo", "cat /proc/zoneinfo"),
-        ("zoneinfo 2.6.32", "linux-2.6.32/zoneinfo", "cat /proc/zoneinfo"),
+        (
+            "zoneinfo 2.6.32",
+            "linux-2.6.32/zoneinfo",
+            "cat /proc/zoneinfo",
+        ),
         ("zoneinfo 6.18", "linux-6.18/zoneinfo", "cat /proc/zoneinfo"),
         ("vmstat", "procfs/vmstat", "cat /proc/vmstat"),
         ("meminfo", "procfs/meminfo", "cat /proc/meminfo"),
         ("slabinfo", "procfs/slabinfo", "sudo cat /proc/slabinfo"),
-        ("unusable_index", "procfs/unusable_index", "cat /sys/kernel/debug/extfrag/unusable_index"),
+        (
+            "unusable_index",
+            "procfs/unusable_index",
+            "cat /sys/kernel/debug/extfrag/unusable_index",
+        ),
     ] {
         all.push((name, command, fixture(path)));
     }
@@ -139,14 +153,22 @@ fn kinds() -> Vec<(&'static str, &'static str, String)> {
         .skip(2)
         .map(|l| format!("{l}\n"))
         .collect();
-    all.push(("slabinfo of grep", "grep kmalloc /proc/slabinfo", without_heading));
+    all.push((
+        "slabinfo of grep",
+        "grep kmalloc /proc/slabinfo",
+        without_heading,
+    ));
     let flat: String = fixture("procfs/zoneinfo")
         .lines()
         .map(|l| format!("{}\n", l.trim_start()))
         .collect();
     all.push(("zoneinfo without indentation", "cat /proc/zoneinfo", flat));
     let some = "compact_stall 205761\ncompact_fail 182420\nthp_fault_alloc 20263113\n";
-    all.push(("vmstat of grep", "egrep 'thp|compact' /proc/vmstat", some.into()));
+    all.push((
+        "vmstat of grep",
+        "egrep 'thp|compact' /proc/vmstat",
+        some.into(),
+    ));
     for (name, command, text) in [
         ("slabtop", "slabtop -o -s c", SLABTOP),
         ("slabinfo tool", "./slabinfo", SLAB_TOOL),
@@ -189,11 +211,22 @@ fn what_two_kinds_give_together_is_what_they_give_apart() {
             let are_parts = name_a != name_b && file_of(name_a) == file_of(name_b);
             let forms = [
                 ("prompts", format!("$ {command_a}\n{a}$ {command_b}\n{b}")),
-                ("prompts and blanks", format!("[root@web3 ~]# {command_a}\n{a}\n[root@web3 ~]# {command_b}\n{b}\n[root@web3 ~]# ")),
-                ("a prompt of SUSE", format!("web3:~ # {command_a}\n{a}web3:~ # {command_b}\n{b}")),
+                (
+                    "prompts and blanks",
+                    format!(
+                        "[root@web3 ~]# {command_a}\n{a}\n[root@web3 ~]# {command_b}\n{b}\n[root@web3 ~]# "
+                    ),
+                ),
+                (
+                    "a prompt of SUSE",
+                    format!("web3:~ # {command_a}\n{a}web3:~ # {command_b}\n{b}"),
+                ),
                 ("a blank line", format!("{a}\n{b}")),
                 ("nothing", format!("{a}{b}")),
-                ("prose", format!("{a}\nThat was one, and here is the other:\n\n{b}")),
+                (
+                    "prose",
+                    format!("{a}\nThat was one, and here is the other:\n\n{b}"),
+                ),
                 ("quotes of one", format!("{a}\n{}", quoted(b, ">>>> "))),
                 ("quotes", quoted(&format!("{a}\n{b}"), "> ")),
                 ("times of the kernel", timed(&format!("{a}{b}"))),
@@ -207,7 +240,11 @@ fn what_two_kinds_give_together_is_what_they_give_apart() {
                 let mut found = files(&text);
                 found.values_mut().for_each(|contents| contents.sort());
                 let mut apart = apart.clone();
-                if name_a == name_b || [name_a, name_b].iter().all(|n| **n == "thp" || **n == "sysctl") {
+                if name_a == name_b
+                    || [name_a, name_b]
+                        .iter()
+                        .all(|n| **n == "thp" || **n == "sysctl")
+                {
                     for set in [&mut apart, &mut found] {
                         set.values_mut().for_each(Vec::dedup);
                     }

@@ -352,8 +352,11 @@ fn assert_is_sosreport(all: &[Snapshot], what: &str) {
     );
     let mut found = names(&all[0]);
     found.sort_unstable();
+    // The amounts are those of its node: it has no meminfo of its own.
     let wanted = [
         "buddyinfo",
+        "meminfo",
+        "node0/meminfo",
         "sys/vm/min_free_kbytes",
         "sysctl-vm",
         "thp/defrag",
@@ -500,4 +503,135 @@ fn damaged_text_never_panics_and_splits_the_same_again() {
             }
         }
     }
+}
+
+/// A reading ends where the next one begins, with prompts or without, whichever file comes first.
+#[test]
+fn of_two_files_in_one_text_each_gets_its_own_lines() {
+    let kinds = [
+        "buddyinfo",
+        "pagetypeinfo",
+        "zoneinfo",
+        "vmstat",
+        "meminfo",
+        "slabinfo",
+    ];
+    let texts = kinds.map(|kind| (kind, fixture(&format!("procfs/{kind}"))));
+    let setting = (
+        "sysctl-vm",
+        "/proc/sys/vm/min_free_kbytes:67584\n".to_owned(),
+    );
+    let all: Vec<(&str, String)> = texts.into_iter().chain([setting]).collect();
+    for (first, before) in &all {
+        for (second, after) in all.iter().filter(|(kind, _)| kind != first) {
+            for (head, between) in [
+                ("", ""),
+                ("$ cat /proc/x\n", "\n$ cat /proc/y\n"),
+                ("", "\n> quoted\n\n"),
+            ] {
+                let both = one(&format!("{head}{before}{between}{after}"));
+                for (kind, alone) in [(first, before), (second, after)] {
+                    let alone = file(&one(alone), kind);
+                    assert_eq!(
+                        file(&both, kind).trim_end(),
+                        alone.trim_end(),
+                        "{first}, {second}: {between:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_are_read_as_cat_head_and_grep_print_them() {
+    let s = one(
+        "# cat /proc/sys/vm/min_free_kbytes\n164231\n\n# cat /proc/sys/vm/{watermark_scale_factor,lowmem_reserve_ratio}\n10\n256 256 32\n\
+         $ head /sys/kernel/mm/transparent_hugepage/*\n==> /sys/kernel/mm/transparent_hugepage/defrag <==\nalways defer [madvise] never\n\
+         $ grep . /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/use_zero_page\n\
+         /sys/kernel/mm/transparent_hugepage/enabled:[always] madvise never\n\
+         /sys/kernel/mm/transparent_hugepage/use_zero_page:1\n",
+    );
+    assert_eq!(
+        file(&s, "sysctl-vm"),
+        "vm.min_free_kbytes = 164231\nvm.watermark_scale_factor = 10\nvm.lowmem_reserve_ratio = 256 256 32\n"
+    );
+    assert_eq!(file(&s, "thp/defrag"), "always defer [madvise] never\n");
+    assert_eq!(file(&s, "thp/enabled"), "[always] madvise never\n");
+    // A value that has not the form of the setting is none: the command failed, or something else was printed.
+    let none = pasted("$ cat /proc/sys/vm/min_free_kbytes\ncat: no such file\n7\nMemFree: 4 kB\n");
+    assert!(none.iter().all(|s| s.file("sysctl-vm").is_none()));
+}
+
+#[test]
+fn tables_of_other_tools_are_read_as_the_files_they_were_made_of() {
+    let top = one(
+        " Active / Total Objects (% used)    : 734 / 740 (99.9%)\n\n  OBJS ACTIVE  USE OBJ SIZE  SLABS OBJ/SLAB CACHE SIZE NAME\n\
+         6400   6300  98%    0.06K    100       64       400K ebitmap_node\n  69 36 52%    2.00K   4       16    128K kmalloc-2048\n",
+    );
+    let slabs = SlabInfo::parse(top.file("slabinfo").unwrap()).unwrap();
+    let c = slabs.cache("ebitmap_node").unwrap();
+    assert_eq!(
+        (c.active_objs, c.num_slabs, c.pagesperslab, c.objsize),
+        (6300, 100, 1, 64)
+    );
+    assert_eq!(slabs.cache("kmalloc-2048").unwrap().pagesperslab, 8);
+    let buddy = |text: &str| {
+        let info = BuddyInfo::parse(one(text).file("buddyinfo").unwrap()).unwrap();
+        info.zones
+            .into_iter()
+            .map(|z| (z.node, z.zone, z.free))
+            .collect::<Vec<_>>()
+    };
+    let normal = |node, free: &[u64]| (node, "Normal".to_owned(), free.to_vec());
+    let drgn = "Node ID  Zone     Order 0        1        2        3        4        5        6\nNode 1   Normal   7 6 5 4 3 2 1\n";
+    assert_eq!(buddy(drgn), [normal(1, &[7, 6, 5, 4, 3, 2, 1])]);
+    let yaml = "memory:\n  nodes:\n    1:\n      zones:\n        Normal:\n          1: 5\n          0: 9\n";
+    assert_eq!(buddy(yaml), [normal(1, &[9, 5])]);
+    let metrics = "# TYPE node_buddyinfo_blocks gauge\nnode_buddyinfo_blocks{node=\"0\",size=\"0\",zone=\"Normal\"} 3\n\
+                   node_buddyinfo_blocks{node=\"0\",size=\"1\",zone=\"Normal\"} 1.2e+01\n";
+    assert_eq!(buddy(metrics), [normal(0, &[3, 12])]);
+    let row = "Count: 40 45 34 34 31 27 22 16 6 0 0\n";
+    assert_eq!(buddy(row)[0].2, [40, 45, 34, 34, 31, 27, 22, 16, 6, 0, 0]);
+    // An order that is missing is not one with nothing free: what follows is not known.
+    let gap = yaml.replace("1: 5", "2: 5");
+    let info = BuddyInfo::parse(one(&gap).file("buddyinfo").unwrap()).unwrap();
+    assert_eq!(
+        (&info.zones[0].free[..], info.zones[0].goes_on),
+        (&[9][..], true)
+    );
+}
+
+#[test]
+fn slab_caches_are_read_without_their_heading_and_with_times_of_the_kernel() {
+    let row = "RAWv6                 18     18    864   18    4 : tunables    0    0    0 : slabdata      1      1      0\n";
+    for text in [row.to_owned(), format!("[  178.523854] {row}")] {
+        assert_eq!(file(&one(&text), "slabinfo"), row);
+    }
+    assert_eq!(pasted(&format!("{row}later:\n{row}")).len(), 2);
+}
+
+#[test]
+fn directories_of_nodes_are_one_host() {
+    let dir = tempfile::tempdir().unwrap();
+    for (node, free) in [(0, 100), (1, 23)] {
+        let inner = dir
+            .path()
+            .join(format!("sys/devices/system/node/node{node}"));
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(
+            inner.join("meminfo"),
+            format!("Node {node} MemFree:  {free} kB\nNode {node} HugePages_Total: 1\n"),
+        )
+        .unwrap();
+        fs::write(inner.join("vmstat"), format!("nr_free_pages {free}\n")).unwrap();
+    }
+    let all = snapshots::read(dir.path()).unwrap();
+    assert_eq!(all.len(), 1);
+    assert!(
+        file(&all[0], "meminfo").contains("123 kB"),
+        "{}",
+        file(&all[0], "meminfo")
+    );
+    assert_eq!(file(&all[0], "vmstat"), "nr_free_pages 123\n");
 }

@@ -211,7 +211,7 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
         // What a zone may keep for itself is not known to be had.
         let is_known = z.free_huge_blocks.is_some() && z.huge_pages.perhaps_now == 0;
         let means = [
-            ("now", Some(z.huge_pages.now).filter(|_| is_known)),
+            ("now", z.huge_pages.now.filter(|_| is_known)),
             ("compaction", f.after_compaction),
             ("reclaim", f.after_reclaim),
             ("asking_again", f.by_asking_again),

@@ -9,7 +9,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
-use super::room_advice::{counted, in_vain, make_room, share_of};
+use super::room_advice::{IN_VAIN, SOME, counted, make_room, share_of};
 use super::settings;
 use crate::era::Era;
 use crate::report::number::{bytes, mib, percent, thousands};
@@ -28,7 +28,7 @@ pub fn advice(d: &Diagnosis, e: &Evidence, era: Era) -> Vec<Advice> {
     all.extend(early_kswapd(d, e, era));
     all.extend(defrag_mode(d, e, era));
     all.extend(huge_page_faults(d, e));
-    all.extend(waiting_faults(d, e, era));
+    all.extend(stalling_faults(d, e));
     all.extend(reclaimable_slab(d, e));
     all.extend(make_room(d, e));
     all
@@ -166,7 +166,7 @@ fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     let gain = node
         .huge_pages
         .by_asking_again?
-        .saturating_sub(node.huge_pages.now);
+        .saturating_sub(node.huge_pages.now?);
     let all = node.huge_pages.by_asking_again?.max(1);
     if now > 0 && score > proactive_marks(now, era)[1] || gain * 10 < all {
         return None;
@@ -270,32 +270,40 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-/// A THP `defrag` mode that does not wait, where every fault waits and that is in vain.
-fn waiting_faults(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
-    let why = in_vain(d)?;
-    let current = e.settings.get("thp_defrag").filter(|v| *v == "always")?;
-    let enabled = e.settings.get("thp_enabled").map(String::as_str);
-    let (value, cost) = match enabled {
-        Some("never") => return None,
-        // Nothing between waiting and not trying at all is there for them.
-        Some("madvise") if !era.is_at_least(4, 6) => return None,
-        // There only programs that ask get huge pages, and `madvise` and `defer+madvise` let just those wait.
+/// A THP `defrag` mode that waits less, where each fault that may have a huge page compacts for it, in vain mostly.
+fn stalling_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
+    let defrag = e.settings.get("thp_defrag")?;
+    if defrag != "always" {
+        return None;
+    }
+    let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
+    let stalls = failed.saturating_add(done);
+    let share = share_of(failed, done);
+    if share <= IN_VAIN || stalls < SOME {
+        return None;
+    }
+    // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
+    // and `defer+madvise` would let them wait as before.
+    let (value, cost) = match e.settings.get("thp_enabled").map(String::as_str) {
         Some("madvise") => (
             "defer",
-            "programs that ask for huge pages get small ones at first, and kcompactd makes room for them; `madvise` and `defer+madvise` would change nothing here: with enabled at [madvise] those programs are the only ones that wait",
+            "programs that ask with madvise get small pages first, and huge ones from kcompactd and khugepaged later",
         ),
-        _ if era.is_at_least(4, 11) => (
-            "defer+madvise",
-            "programs that do not ask get small pages at first, and kcompactd makes room; those that ask with madvise still wait (`madvise` does the same, without kcompactd)",
+        _ => (
+            "madvise",
+            "programs that do not ask with madvise get a huge page only where one is free; khugepaged makes others later",
         ),
-        _ => ("madvise", "programs that do not ask with madvise get small pages where no huge one is free"),
     };
     Some(Advice {
         command: format!("echo {value} > /sys/kernel/mm/transparent_hugepage/defrag"),
         setting: None,
-        current: Some(current.clone()),
+        current: Some(defrag.clone()),
         value: Some(value.into()),
-        reason: format!("every fault that wants a huge page waits for compaction, as defrag is [always], and {why}"),
+        reason: format!(
+            "with defrag at always every fault that may have a huge page waits for compaction: {} compactions that a request waited for since boot, {} of them in vain",
+            thousands(stalls),
+            percent(share)
+        ),
         cost: cost.into(),
         prediction: None,
         predicted: None,

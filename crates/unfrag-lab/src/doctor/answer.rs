@@ -42,10 +42,10 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
     // Freed pages would stay on per-CPU lists; a fraction this large empties them within `vm.stat_interval`, a second.
     let with_short_lists = |commands: Vec<String>, last: String| {
-        let lists = d.pcp_fraction.map(|fraction| {
+        let lists = d.empties_pcp_lists.then(|| {
             (
-                format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; echo {SHORT_LISTS} > $lists; sleep 2"),
-                format!("echo {fraction} > $lists"),
+                format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; was=$(cat $lists); echo {SHORT_LISTS} > $lists; sleep 2"),
+                "echo $was > $lists".to_owned(),
             )
         });
         let (first, back) = lists.unzip();
@@ -96,7 +96,7 @@ fn unknown(d: &Diagnosis) -> String {
     if let Some(most) = f.at_most {
         return format!(
             "perhaps: {} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
-            thousands(f.now),
+            f.now.map_or_else(|| "an unknown number".into(), thousands),
             thousands(most)
         );
     }
@@ -104,7 +104,11 @@ fn unknown(d: &Diagnosis) -> String {
     if d.zones.iter().all(|z| z.free_huge_blocks.is_none()) {
         out += "no file tells free blocks";
     } else {
-        let _ = write!(out, "{} can be had now", thousands(f.now));
+        let now = f.now.map_or_else(|| "an unknown number".into(), thousands);
+        let _ = write!(out, "{now} can be had now");
+    }
+    if let Some(most) = f.now_at_most {
+        let _ = write!(out, ", so {} can be had now at most", thousands(most));
     }
     if f.perhaps_now > 0 {
         let zones: Vec<String> = d

@@ -45,8 +45,10 @@ pub struct Diagnosis {
     pub zones: Vec<ZoneDiagnosis>,
     /// Huge pages that can be had, on all nodes together.
     pub huge_pages: Forecast,
-    /// `vm.percpu_pagelist_high_fraction`, to be put back after per-CPU lists were emptied; `null` where
-    /// compaction does not need that (before 6.7).
+    /// Whether per-CPU lists have to be emptied before compaction (6.7 and later, by `kernel_rules`).
+    pub empties_pcp_lists: bool,
+    /// `vm.percpu_pagelist_high_fraction`; `null` where no file tells it, and where compaction does not need it
+    /// (before 6.7).
     pub pcp_fraction: Option<u64>,
     /// Huge pages in the default hugetlb pool by now; `null` without meminfo.
     pub huge_pages_in_pool: Option<u64>,
@@ -108,6 +110,8 @@ pub struct ZoneDiagnosis {
     pub filled_by_slab_pages: Option<u64>,
     /// Free blocks of a huge page's size; `null` if no file tells them.
     pub free_huge_blocks: Option<u64>,
+    /// Huge pages in free blocks of the high-order atomic reserve; `null` without pagetypeinfo.
+    pub highatomic_huge_blocks: Option<u64>,
     /// The largest order with a free block; `null` if none is free, or no file tells.
     pub largest_free_order: Option<u8>,
     /// Percent of free memory outside blocks of a huge page's size (of order `huge_order`); `null` if no file tells.

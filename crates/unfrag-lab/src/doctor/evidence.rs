@@ -179,6 +179,11 @@ impl Evidence {
         }
     }
 
+    /// Whether any sysctl of `vm` was read.
+    pub fn has_sysctls(&self) -> bool {
+        self.settings.keys().any(|name| !name.starts_with("thp_"))
+    }
+
     /// A sysctl's value as a number.
     pub fn setting(&self, name: &str) -> Option<u64> {
         self.settings.get(name)?.parse().ok()
@@ -231,8 +236,8 @@ fn nodes(from: &dyn Files) -> Vec<(u32, MemInfo)> {
         let text = from.read(&format!("node{n}/meminfo")).ok()?;
         Some((n, files::meminfo(&text).ok()?))
     };
-    // Numbers may have gaps, but the first node is there.
-    match one(0).is_some() || from.read("node1/meminfo").is_ok() {
+    // Numbers may have gaps, but one of the first nodes is there.
+    match (0..4).any(|n| one(n).is_some()) {
         true => (0..MOST_NODES).filter_map(one).collect(),
         false => vec![],
     }

@@ -69,7 +69,8 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         })
         .collect();
     late_memory(e, &zones, &geometry, &mut found, &mut notes);
-    notes.extend(contiguous(e));
+    notes.extend(contiguous(e, &zones, &geometry));
+    notes.extend(slabs::debugged(e));
     // Without a zone nothing is known of huge pages.
     let huge_pages = if found.is_empty() {
         Forecast::default()
@@ -107,7 +108,6 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     unread.extend(settings::unread(&e.settings));
     notes.extend(e.nodes.iter().filter_map(node_amounts));
     notes.extend(beginnings);
-    notes.extend(slabs::debugging(e));
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
         kernel_release: e.release.clone(),
@@ -126,9 +126,10 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             .collect(),
         zones: found,
         huge_pages,
-        pcp_fraction: kernel
-            .tunes_lists
-            .then(|| e.setting("percpu_pagelist_high_fraction").unwrap_or(0)),
+        empties_pcp_lists: kernel.tunes_lists,
+        pcp_fraction: e
+            .setting("percpu_pagelist_high_fraction")
+            .filter(|_| kernel.tunes_lists),
         huge_pages_in_pool: e.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
         obstacles,
         pinned_pages: pinned(e),
@@ -149,7 +150,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
 fn lacks(e: &Evidence) -> Vec<&'static str> {
     let all = [
         (e.zones.is_none(), "watermarks (zoneinfo)"),
-        (settings::lack_sysctls(&e.settings), "settings (sysctls of vm)"),
+        (!e.has_sysctls(), "settings (sysctls of vm)"),
         (e.vmstat.is_none(), "stalls and failures so far (vmstat)"),
     ];
     let lacking = all.into_iter().filter(|(is_lacking, _)| *is_lacking);
@@ -239,13 +240,26 @@ fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
 /// What a node has, by its own `meminfo`.
 fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
     let size = |name: &str| Some(bytes(meminfo.get(name)?.saturating_mul(1024)));
-    Some(format!("node {node}: {} free of {}, by its meminfo", size("MemFree")?, size("MemTotal")?))
+    Some(format!(
+        "node {node}: {} free of {}, by its meminfo",
+        size("MemFree")?,
+        size("MemTotal")?
+    ))
 }
 
-/// A note on contiguous memory areas; `None` if the host has none.
-fn contiguous(e: &Evidence) -> Option<String> {
-    let total = e.meminfo_bytes("CmaTotal").filter(|&n| n > 0)?;
-    let free = e.meminfo_bytes("CmaFree")?;
+/// A note on contiguous memory areas; `None` if the host has none, or no file tells.
+fn contiguous(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<String> {
+    let of_zones = zones
+        .iter()
+        .fold(0u64, |sum, z| sum.saturating_add(z.cma_pages));
+    let total = e.meminfo_bytes("CmaTotal");
+    let free = e
+        .meminfo_bytes("CmaFree")
+        .unwrap_or_else(|| of_zones.saturating_mul(geometry.page_size));
+    // Areas that the kernel does not count in the total are there all the same.
+    let Some(total) = total.filter(|&total| total > 0 && free <= total) else {
+        return uncounted_areas(e, zones, geometry, free);
+    };
     let pinned = pinned(e).map_or(String::new(), |n| {
         format!("; {n} pages of this host are pinned")
     });
@@ -254,6 +268,34 @@ fn contiguous(e: &Evidence) -> Option<String> {
          in its range is pinned or being written{pinned}",
         free >> 20,
         total >> 20
+    ))
+}
+
+/// A note on contiguous memory areas whose size no file tells; `None` if nothing in them is free.
+fn uncounted_areas(
+    e: &Evidence,
+    zones: &[ZoneFacts],
+    geometry: &Geometry,
+    free: u64,
+) -> Option<String> {
+    if free == 0 {
+        return None;
+    }
+    let all: Option<u64> = zones.iter().map(|z| z.row.free_pages).sum();
+    let all = all.map(|pages| pages.saturating_mul(geometry.page_size));
+    let of = all.filter(|&all| all > free).map_or(String::new(), |all| {
+        format!(
+            " of {}; {} are left for such memory",
+            bytes(all),
+            bytes(all - free)
+        )
+    });
+    let handed_over = e.meminfo_bytes("CmaTotal").map_or("", |_| {
+        "; CmaTotal does not count them, as where a kexec handover reserved memory (kho=) and gave it back as CMA"
+    });
+    Some(format!(
+        "contiguous memory areas (CMA) hold {} of what is free, closed to memory that stays pinned (VFIO, RDMA, encrypted guests){of}{handed_over}",
+        bytes(free)
     ))
 }
 
@@ -291,6 +333,7 @@ fn zone_diagnosis(
         protection_pages: zone.protection,
         filled_by_slab_pages: shortage::filled_by_slab(e, zone, geometry),
         free_huge_blocks: row.whole_blocks(zone.huge_order),
+        highatomic_huge_blocks: zone.highatomic_huge,
         largest_free_order: row
             .blocks
             .as_ref()
@@ -353,7 +396,8 @@ fn late_memory(
     let f = &mut found[at].huge_pages;
     let more = |x: Option<u64>| x.map(|x| x + n);
     *f = Forecast {
-        now: f.now + n,
+        now: more(f.now),
+        now_at_most: more(f.now_at_most),
         after_compaction: more(f.after_compaction),
         after_reclaim: more(f.after_reclaim),
         by_asking_again: more(f.by_asking_again),

@@ -24,8 +24,10 @@ use serde::Serialize;
 /// Huge pages of a zone, a node or a host. All counts are of huge pages of the size that the diagnosis names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// Available at once.
-    pub now: u64,
+    /// Available at once; `null` where no file tells free blocks.
+    pub now: Option<u64>,
+    /// What `now` is at most, by the free pages above the watermark; `null` where `now` is known, or no file tells them.
+    pub now_at_most: Option<u64>,
     /// Free too, but in zones that may keep them from such requests: only zoneinfo tells.
     pub perhaps_now: u64,
     /// After emptying per-CPU lists (6.7 and later), `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
@@ -46,7 +48,14 @@ impl Forecast {
     pub fn plus(self, other: Forecast) -> Forecast {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Forecast {
-            now: self.now + other.now,
+            now: sum(self.now, other.now),
+            now_at_most: match (self.now, other.now) {
+                (Some(_), Some(_)) => None,
+                _ => sum(
+                    self.now_at_most.or(self.now),
+                    other.now_at_most.or(other.now),
+                ),
+            },
             perhaps_now: self.perhaps_now + other.perhaps_now,
             after_compaction: sum(self.after_compaction, other.after_compaction),
             after_reclaim: sum(self.after_reclaim, other.after_reclaim),
@@ -58,7 +67,8 @@ impl Forecast {
 
     /// The forecast of no memory, from which a sum begins.
     pub const NONE: Forecast = Forecast {
-        now: 0,
+        now: Some(0),
+        now_at_most: None,
         perhaps_now: 0,
         after_compaction: Some(0),
         after_reclaim: Some(0),
@@ -85,6 +95,7 @@ pub struct KernelFeatures {
 pub fn bounds(zone: &ZoneFacts) -> Forecast {
     if zone.may_be_protected() {
         return Forecast {
+            now: Some(0),
             perhaps_now: zone.free_huge(),
             ..Forecast::default()
         };
@@ -95,18 +106,26 @@ pub fn bounds(zone: &ZoneFacts) -> Forecast {
         let blocks = managed / zone.huge_pages_size();
         let movable = blocks.saturating_sub(zone.unmovable_blocks.unwrap_or(0));
         // Free blocks of unmovable types are huge pages as well.
-        memory.min(movable.max(zone.free_huge())).max(now)
+        memory
+            .min(movable.max(zone.free_huge()))
+            .max(now.unwrap_or(0))
     });
     Forecast {
         now,
+        now_at_most: match (now, zone.row.free_pages) {
+            (None, Some(free)) => Some(zone.huge_pages_above(free, zone.min())),
+            _ => None,
+        },
         at_most,
         ..Forecast::default()
     }
 }
 
-fn now(zone: &ZoneFacts) -> u64 {
-    zone.free_huge()
-        .min(zone.huge_pages_above(zone.free(), zone.min()))
+/// Huge pages at once; `None` where no file tells the zone's free blocks.
+fn now(zone: &ZoneFacts) -> Option<u64> {
+    zone.row.whole_blocks(zone.huge_order)?;
+    let above = zone.huge_pages_above(zone.free(), zone.min());
+    Some(zone.free_huge().min(above))
 }
 
 /// A zone's forecast with page flags, and the folio at which `vm.compact_memory` would end early.
@@ -115,7 +134,15 @@ pub fn exact(
     blocks: &ZoneBlocks,
     kernel: KernelFeatures,
 ) -> (Forecast, Option<StuckFolio>) {
-    let now = now(zone);
+    // Page flags show whole free blocks, too.
+    let whole = |emptied: Emptied| {
+        let is_whole = |&b: &usize| usize::from(blocks.free(b, emptied)) == BLOCK_FRAMES;
+        (0..blocks.blocks.len()).filter(is_whole).count() as u64
+    };
+    let now = now(zone).unwrap_or_else(|| {
+        let above = zone.huge_pages_above(zone.free(), zone.min());
+        whole(Emptied::default()).min(above)
+    });
     let targets = targets(zone, blocks);
     let run = |emptied: Emptied, synced: bool| {
         let rules = CompactionRules {
@@ -131,9 +158,7 @@ pub fn exact(
             + pages(emptied.caches, FrameUse::CleanCache);
         let let_out = zone.huge_pages_above(free, zone.min());
         if !kernel.compacts {
-            let whole = |&b: &usize| usize::from(blocks.free(b, emptied)) == BLOCK_FRAMES;
-            let whole = (0..blocks.blocks.len()).filter(whole).count();
-            return (let_out.min(whole as u64), None);
+            return (let_out.min(whole(emptied)), None);
         }
         let done = compactor::compact(blocks, &rules);
         (done.free_blocks.min(let_out), done.stopped)
@@ -165,7 +190,8 @@ pub fn exact(
         again.max(after_reclaim)
     };
     let forecast = Forecast {
-        now,
+        now: Some(now),
+        now_at_most: None,
         after_compaction: Some(after_compaction),
         after_reclaim: Some(after_reclaim),
         by_asking_again: Some(again),
@@ -222,7 +248,7 @@ impl Forecast {
         // A run of compact_memory that may end early is not counted on; asking again does not need it.
         let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
         let known = [
-            (Attainability::Now, Some(self.now)),
+            (Attainability::Now, self.now),
             (Attainability::AfterCompaction, sure(self.after_compaction)),
             (Attainability::AfterReclaim, sure(self.after_reclaim)),
             (Attainability::ByAskingAgain, self.by_asking_again),
@@ -234,7 +260,7 @@ impl Forecast {
                 Some(most) if self.by_asking_again.is_some() || wanted > most => {
                     (Attainability::Not, most)
                 }
-                _ => (Attainability::Unknown, self.now),
+                _ => (Attainability::Unknown, self.now.unwrap_or(0)),
             },
         }
     }
@@ -263,7 +289,7 @@ mod tests {
         let (facts, blocks) = zone(words);
         let (f, stopped) = exact(&facts, &blocks, KERNEL);
         assert_eq!(stopped, None);
-        assert_eq!(f.now, 10);
+        assert_eq!(f.now, Some(10));
         assert!(f.after_compaction.unwrap() > 10, "{f:?}");
         assert!(f.after_reclaim > f.after_compaction, "{f:?}");
         // 1280 pages stay, and the two blocks with a slab page take 1022 of them.
@@ -308,7 +334,8 @@ mod tests {
     #[test]
     fn an_early_end_is_not_counted_on() {
         let f = Forecast {
-            now: 10,
+            now: Some(10),
+            now_at_most: None,
             after_compaction: Some(20),
             after_reclaim: Some(20),
             by_asking_again: Some(30),
@@ -329,7 +356,10 @@ mod tests {
         let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
         (facts.managed, facts.reclaimable) = (Some(30 * 512), Some(5 * 512));
         let f = bounds(&facts);
-        assert_eq!((f.now, f.at_most, f.after_compaction), (10, Some(15), None));
+        assert_eq!(
+            (f.now, f.at_most, f.after_compaction),
+            (Some(10), Some(15), None)
+        );
         assert_eq!(f.attainability(12), (Attainability::Unknown, 10));
         assert_eq!(f.attainability(16), (Attainability::Not, 15));
     }
@@ -339,16 +369,16 @@ mod tests {
         let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
         facts.is_below_another = true;
         let f = bounds(&facts);
-        assert_eq!((f.now, f.perhaps_now, f.at_most), (0, 10, None));
+        assert_eq!((f.now, f.perhaps_now, f.at_most), (Some(0), 10, None));
         assert_eq!(f.attainability(5), (Attainability::Unknown, 0));
         facts.protection = Some(0);
-        assert_eq!(bounds(&facts).now, 10);
+        assert_eq!(bounds(&facts).now, Some(10));
     }
 
     #[test]
     fn the_watermark_is_kept() {
         let (mut facts, blocks) = zone(vec![BUDDY; 10 * 512]);
         facts.marks = Some([1024, 1280, 1536]);
-        assert_eq!(exact(&facts, &blocks, KERNEL).0.now, 8);
+        assert_eq!(exact(&facts, &blocks, KERNEL).0.now, Some(8));
     }
 }

@@ -9,11 +9,11 @@ use super::evidence::Evidence;
 use crate::report::number::{bytes, percent, thousands};
 
 /// Share of compactions in vain above which advice is given.
-const IN_VAIN: f64 = 0.50;
+pub(super) const IN_VAIN: f64 = 0.50;
 /// Share of faults without a huge page above which advice is given.
 const FALLEN_BACK: f64 = 0.25;
 /// Compactions and faults from which a share says something.
-const SOME: u64 = 20;
+pub(super) const SOME: u64 = 20;
 
 /// A counter's value since boot; `None` if the kernel does not have it.
 pub(super) fn counted(d: &Diagnosis, name: &str) -> Option<u64> {
@@ -71,8 +71,7 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-/// How many compactions were in vain, where most of them were.
-pub(super) fn in_vain(d: &Diagnosis) -> Option<String> {
+fn in_vain(d: &Diagnosis) -> Option<String> {
     let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
     let share = share_of(failed, done);
     (share > IN_VAIN && failed.saturating_add(done) >= SOME).then(|| {

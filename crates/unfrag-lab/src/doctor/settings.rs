@@ -50,18 +50,13 @@ pub fn read(from: &dyn Files) -> BTreeMap<String, String> {
     }
     for (file, name) in THP {
         // `always [madvise] never`: the one in force is in brackets.
-        let chosen = text(file)
-            .and_then(|v| Some(v.split_once('[')?.1.split_once(']')?.0.to_owned()));
+        let chosen =
+            text(file).and_then(|v| Some(v.split_once('[')?.1.split_once(']')?.0.to_owned()));
         if let Some(value) = chosen {
             settings.insert(name.to_owned(), value);
         }
     }
     settings
-}
-
-/// Whether no sysctl was read.
-pub fn lack_sysctls(settings: &BTreeMap<String, String>) -> bool {
-    !SYSCTLS.iter().any(|name| settings.contains_key(*name))
 }
 
 /// Whether the kernel may have a sysctl: it was read, or the listing is none of all.
@@ -77,7 +72,8 @@ pub fn unread(settings: &BTreeMap<String, String>) -> Vec<Unread> {
         .into_iter()
         .filter(|name| !settings.contains_key(*name) && may_have(settings, name))
         .collect();
-    if lack_sysctls(settings) {
+    let lacks_all = SYSCTLS.iter().all(|name| !settings.contains_key(*name));
+    if lacks_all {
         all.push(Unread {
             file: "sysctls".into(),
             why: "not there: settings of vm not known, so not judged".into(),
@@ -85,7 +81,10 @@ pub fn unread(settings: &BTreeMap<String, String>) -> Vec<Unread> {
     } else if !missing.is_empty() {
         all.push(Unread {
             file: "sysctls".into(),
-            why: format!("vm.{} not there: not known, so not judged", missing.join(", vm.")),
+            why: format!(
+                "vm.{} not there: not known, so not judged",
+                missing.join(", vm.")
+            ),
         });
     }
     let missing: Vec<&str> = THP
@@ -96,7 +95,8 @@ pub fn unread(settings: &BTreeMap<String, String>) -> Vec<Unread> {
     if !missing.is_empty() {
         all.push(Unread {
             file: format!("transparent_hugepage/{}", missing.join(", ")),
-            why: "not there: whether faults wait for huge pages (THP) not known, so not judged".into(),
+            why: "not there: whether faults wait for huge pages (THP) not known, so not judged"
+                .into(),
         });
     }
     all

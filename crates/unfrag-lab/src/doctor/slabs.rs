@@ -4,6 +4,7 @@
 //! few objects in many slabs is large, and spoils many pageblocks.
 
 use super::evidence::Evidence;
+use crate::report::number::thousands;
 use serde::Serialize;
 use std::collections::HashMap;
 use unfrag_linux::procfs::SlabInfo;
@@ -31,33 +32,15 @@ fn sizes(info: &SlabInfo, page_size: u64) -> HashMap<&str, u64> {
     let table_page = info.table_page().unwrap_or(page_size);
     let pages = |c: &unfrag_linux::procfs::slabinfo::Cache| {
         let pages = c.num_slabs.saturating_mul(c.pagesperslab.into());
-        pages.saturating_mul(table_page) / page_size.max(1)
+        match table_page == page_size {
+            true => pages,
+            false => pages.saturating_mul(table_page) / page_size.max(1),
+        }
     };
     info.caches
         .iter()
         .map(|c| (c.name.as_str(), pages(c)))
         .collect()
-}
-
-/// A note where every cache's objects take far more than their names say: then slabs are checked for errors.
-pub fn debugging(e: &Evidence) -> Option<String> {
-    let size_of = |name: &str| {
-        let size = name.rsplit_once("kmalloc-")?.1;
-        let size = size.rsplit('-').next()?;
-        match size.strip_suffix('k') {
-            Some(kib) => kib.parse::<u32>().ok()?.checked_mul(1024),
-            None => size.parse().ok(),
-        }
-    };
-    let named = e.slabs.iter().flat_map(|info| &info.caches);
-    let sizes: Vec<(u32, u32, &str)> = named
-        .filter_map(|c| Some((size_of(&c.name)?, c.objsize, c.name.as_str())))
-        .collect();
-    let (named, real, name) = *sizes.first()?;
-    let all = sizes.iter().all(|(named, real, _)| u64::from(*real) >= u64::from(*named) * 5 / 4);
-    all.then(|| {
-        format!("objects of {name} take {real} bytes, not {named}: debugging of slabs is on (slub_debug), and slabs take more memory for it")
-    })
 }
 
 /// The caches that grew most, then the largest; `page_size` is the host's.
@@ -89,6 +72,30 @@ pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
     all.sort_by_key(|s| std::cmp::Reverse((s.grown_pages.unwrap_or(0).max(0), s.pages)));
     all.truncate(SHOWN);
     all
+}
+
+/// A note where objects take far more than their cache's name says; `None` if none do.
+pub fn debugged(e: &Evidence) -> Option<String> {
+    let nominal = |name: &str| -> Option<u64> {
+        let size = name.split_once("kmalloc-")?.1.rsplit('-').next()?;
+        let (number, unit) = match size.strip_suffix('k') {
+            Some(number) => (number, 1024),
+            None => (size, 1),
+        };
+        number.parse::<u64>().ok()?.checked_mul(unit)
+    };
+    let all = &e.slabs.as_ref()?.caches;
+    let (cache, size) = all
+        .iter()
+        .filter(|c| c.num_slabs > 0)
+        .filter_map(|c| Some((c, nominal(&c.name).filter(|&n| n > 0)?)))
+        .find(|(c, size)| u64::from(c.objsize) >= size + size / 2)?;
+    Some(format!(
+        "objects of {} take {} bytes each where {} are asked for: debugging of slabs is on (slub_debug=, KASAN), and all slabs are larger for it",
+        cache.name,
+        thousands(cache.objsize.into()),
+        thousands(size)
+    ))
 }
 
 #[cfg(test)]

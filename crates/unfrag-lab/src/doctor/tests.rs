@@ -60,7 +60,7 @@ fn examined(host: &HashMap<&str, Vec<u8>>) -> Examined {
 #[test]
 fn a_fragmented_host() {
     let d = examined(&host()).diagnosis;
-    assert_eq!(d.huge_pages.now, 10);
+    assert_eq!(d.huge_pages.now, Some(10));
     assert!(
         d.huge_pages.after_compaction > Some(14),
         "{:?}",
@@ -85,7 +85,7 @@ fn a_host_without_page_flags() {
     let mut host = host();
     host.remove("kpageflags");
     let d = examined(&host).diagnosis;
-    assert_eq!(d.huge_pages.now, 10);
+    assert_eq!(d.huge_pages.now, Some(10));
     assert_eq!(d.huge_pages.after_compaction, None);
     assert_eq!(
         d.huge_pages.at_most, None,
@@ -118,7 +118,7 @@ fn deferred_memory_counts_as_free() {
     host.insert("meminfo", b"MemTotal:          81920 kB\n".to_vec());
     let d = examined(&host).diagnosis;
     // 81920 KiB are 20480 pages: 10240 of them, 20 blocks, in no zone.
-    assert_eq!(d.huge_pages.now, 30);
+    assert_eq!(d.huge_pages.now, Some(30));
     let of_deferred = |n: &&String| n.contains("no zone manages yet");
     assert_eq!(
         d.notes.iter().filter(of_deferred).count(),

@@ -37,6 +37,13 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
             format!("badly fragmented: {score} % of what is free is outside whole {huge} blocks")
         }
     };
+    if z.highatomic_huge_blocks > Some(0) {
+        let _ = write!(
+            out,
+            "; {} of it are kept back for atomic requests of high order (HighAtomic): closed to huge pages",
+            bytes(z.highatomic_huge_blocks.unwrap_or(0).saturating_mul(size))
+        );
+    }
     if let Some(mark) = z.below {
         out = format!("short of memory (below its {mark} watermark), and {out}");
     }
@@ -50,8 +57,8 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
     if z.free_pages == Some(0) {
         return out;
     }
-    if let Some(again) = z.huge_pages.by_asking_again {
-        let gain = again - z.huge_pages.now;
+    if let (Some(again), Some(now)) = (z.huge_pages.by_asking_again, z.huge_pages.now) {
+        let gain = again.saturating_sub(now);
         if gain > 0 {
             let _ = write!(
                 out,
@@ -125,8 +132,7 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Stalls, failures and compaction");
         work_table(d, &mut out);
     }
-    // Counters alone are enough for some advice.
-    if !d.zones.is_empty() || !d.advice.is_empty() || !d.work.is_empty() {
+    if !d.zones.is_empty() || !d.work.is_empty() || !d.advice.is_empty() {
         head(&mut out, "Advice");
         advice(d, &mut out);
     }
@@ -213,17 +219,21 @@ fn huge_pages(d: &Diagnosis, out: &mut Text) {
             );
         }
     };
-    row("at once", Some(f.now));
+    row("at once", f.now);
+    row(
+        "at once, at most (no file tells free blocks)",
+        f.now_at_most,
+    );
     row(
         "perhaps at once (zoneinfo would tell what is protected)",
         Some(f.perhaps_now).filter(|&n| n > 0),
     );
-    let (compaction, reclaim) = match d.pcp_fraction {
-        Some(_) => (
+    let (compaction, reclaim) = match d.empties_pcp_lists {
+        true => (
             "per-CPU lists emptied, sync, vm.compact_memory",
             "per-CPU lists emptied, caches dropped, vm.compact_memory",
         ),
-        None => (
+        false => (
             "after sync and vm.compact_memory",
             "after dropping caches, then vm.compact_memory",
         ),
@@ -260,17 +270,20 @@ fn huge_pages(d: &Diagnosis, out: &mut Text) {
 }
 
 fn forecast_line(f: &Forecast, has_marks: bool, free: Option<u64>) -> String {
-    if free.is_none() {
-        return "not known: no file tells free blocks".into();
-    }
+    let (Some(_), Some(now)) = (free, f.now) else {
+        let most = f.now_at_most.map_or(String::new(), |n| {
+            format!(", so 0 to {} at once", thousands(n))
+        });
+        return format!("not known: no file tells free blocks{most}");
+    };
     if f.perhaps_now > 0 && f.at_most.is_none() {
         return format!(
             "not known: {} free, and zoneinfo would tell whether this zone keeps them for itself (protection)",
             thousands(f.perhaps_now)
         );
     }
-    let mut out = format!("{} at once", thousands(f.now));
-    if !has_marks && f.now > 0 {
+    let mut out = format!("{} at once", thousands(now));
+    if !has_marks && now > 0 {
         out += " if the watermarks allow it (zoneinfo would tell)";
     }
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {

@@ -51,6 +51,8 @@ pub struct ZoneFacts {
     pub withheld: u64,
     /// Free blocks in them, in units of huge pages.
     pub withheld_huge: u64,
+    /// Huge pages in free blocks of the high-order atomic reserve; `None` without pagetypeinfo.
+    pub highatomic_huge: Option<u64>,
     /// Pageblocks that are not Movable or CMA; `None` without pagetypeinfo.
     pub unmovable_blocks: Option<u64>,
 }
@@ -177,6 +179,7 @@ impl ZoneFacts {
             self.isolated = lists("Isolate");
             let reserve = lists("Reserve");
             let huge = usize::from(self.huge_order);
+            self.highatomic_huge = Some(pages(&self.highatomic, huge) >> huge);
             for withheld in [&self.highatomic, &self.isolated, &reserve] {
                 self.withheld += pages(withheld, 0);
                 self.withheld_huge += pages(withheld, huge) >> huge;

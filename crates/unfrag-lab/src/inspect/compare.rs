@@ -156,7 +156,9 @@ fn zone(b: &ZoneState, a: &ZoneState) -> ZoneChange {
 /// Free pages of each type.
 fn free_by_type(z: &ZoneState) -> BTreeMap<String, u64> {
     let types = z.free_by_type.iter().flatten();
-    types.map(|(name, free)| (name.clone(), free.pages)).collect()
+    types
+        .map(|(name, free)| (name.clone(), free.pages))
+        .collect()
 }
 
 fn by_name(

@@ -302,11 +302,11 @@ fn pageblocks(types: &PageTypeInfo, row: &FreeRow) -> Option<BTreeMap<String, u6
     Some(named.collect())
 }
 
-/// The error of an input that holds no file which tells free memory.
-pub fn nothing_in_it() -> Error {
-    Error::malformed("no file in it tells free memory by order").help(
-        "give a copy of /proc/buddyinfo or /proc/pagetypeinfo, a directory or an archive of such, or /proc",
-    )
+/// The error of an input that holds no file which tells free memory; `not_read` ends its help.
+pub fn nothing_in_it(not_read: &str) -> Error {
+    Error::malformed("no file in it tells free memory by order").help(format!(
+        "give a copy of /proc/buddyinfo or /proc/pagetypeinfo, a directory or an archive of such, or /proc{not_read}"
+    ))
 }
 
 #[cfg(test)]

@@ -19,7 +19,12 @@ pub fn render(inspection: &Inspection, screen: &Screen) -> Text {
         }
     }
     for unread in &inspection.not_read {
-        let _ = writeln!(out, "{}: {}", printable(&unread.file), printable(&unread.why));
+        let _ = writeln!(
+            out,
+            "{}: {}",
+            printable(&unread.file),
+            printable(&unread.why)
+        );
     }
     out
 }
@@ -111,8 +116,16 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
         );
     }
     if !zone.first_free_blocks.is_empty() {
-        let blocks: Vec<String> = zone.first_free_blocks.iter().map(|&n| thousands(n)).collect();
-        let _ = writeln!(out, "free blocks of the first orders: {}; of the others nothing is known", blocks.join(", "));
+        let blocks: Vec<String> = zone
+            .first_free_blocks
+            .iter()
+            .map(|&n| thousands(n))
+            .collect();
+        let _ = writeln!(
+            out,
+            "free blocks of the first orders: {}; of the others nothing is known",
+            blocks.join(", ")
+        );
     }
     if let Some(types) = &zone.free_by_type {
         let types: Vec<String> = types
@@ -237,7 +250,10 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut Text) {
 fn by_type(moments: &[Moment], screen: &Screen, out: &mut Text) {
     /// Moments that fit on a line.
     const MOST: usize = 4;
-    let telling: Vec<&Moment> = moments.iter().filter(|m| m.zones.iter().any(|z| z.free_by_type.is_some())).collect();
+    let telling: Vec<&Moment> = moments
+        .iter()
+        .filter(|m| m.zones.iter().any(|z| z.free_by_type.is_some()))
+        .collect();
     let (Some(first), Some(last)) = (telling.first(), telling.last()) else {
         return;
     };
@@ -250,7 +266,13 @@ fn by_type(moments: &[Moment], screen: &Screen, out: &mut Text) {
     };
     let free = |m: &Moment, zone: &ZoneState, name: &str| {
         let is_it = |z: &&ZoneState| (z.node, &z.zone) == (zone.node, &zone.zone);
-        let free = m.zones.iter().find(is_it)?.free_by_type.as_ref()?.get(name)?;
+        let free = m
+            .zones
+            .iter()
+            .find(is_it)?
+            .free_by_type
+            .as_ref()?
+            .get(name)?;
         Some(free.pages as f64 * m.page_size as f64 / f64::from(1 << 20))
     };
     out.push('\n');

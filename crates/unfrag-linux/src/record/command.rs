@@ -6,7 +6,9 @@
 //! Invariant: the command has the standard streams, the process group and the signals that it would have
 //! without a recorder; only if the recording goes to the standard output, the command's goes to the standard error.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -39,6 +41,8 @@ impl Starter {
         if stdout_taken {
             command.stdout(std::io::stderr());
         }
+        let name = Path::new(program).file_name().unwrap_or(program);
+        let named = CString::new(name.as_bytes()).unwrap_or_default();
         let (go, wait): (_, Receiver<()>) = channel();
         let (say, task) = channel();
         let thread = std::thread::Builder::new()
@@ -47,6 +51,8 @@ impl Starter {
                 let _ = say.send(rustix::thread::gettid().as_raw_nonzero().get());
                 wait.recv()
                     .map_err(|_| std::io::Error::other("the recorder stopped first"))?;
+                // What is done for the command before it is executed bears its name, which is inherited.
+                let _ = rustix::thread::set_name(&named);
                 command.spawn()
             })?;
         let task = task

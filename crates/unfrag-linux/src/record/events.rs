@@ -1,8 +1,8 @@
 //! The events that are recorded.
 //!
-//! Invariant: no event carries a file name, a command line or an address of user memory. [`PROCESSES`] are
-//! the exception: they name programs, and are recorded on demand only. An event that a kernel lacks is left
-//! out, except for [`PAGES`].
+//! Invariant: no event carries a command line or an address of user memory. [`NAMES`] and [`PROCESSES`] name
+//! programs, the latter with the paths of their files; an anonymous recording has neither. An event that a kernel
+//! lacks is left out, except for [`PAGES`].
 
 use super::tracefs::{Instance, WITHOUT_TRACING};
 use crate::error::{Error, Result};
@@ -56,6 +56,9 @@ pub const SLAB: &[&str] = &[
     "kmem/kmalloc_node",
     "kmem/kfree",
 ];
+
+/// Under which name a task begins, and what it is called later: what a task is named by in the file.
+pub const NAMES: &[&str] = &["task/task_newtask", "task/task_rename"];
 
 /// What each process does: who starts it, which program it runs, when it is on a CPU, when it ends.
 pub const PROCESSES: &[&str] = &[

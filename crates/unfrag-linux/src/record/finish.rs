@@ -1,7 +1,7 @@
 //! Makes the file from the spool.
 //!
 //! Invariant: every event that the kernel counted is in the file or in a gap: for each CPU, events and gaps
-//! add up to what the tracer read and overwrote. Unless names were asked for, a task has no name, and a
+//! add up to what the tracer read and overwrote. In an anonymous recording a task has no name, and a
 //! number that is its own in this file only. Kernel threads keep their names, which tell of no user.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::deferred;
 use super::names::runs_softirqs;
-use super::spool::{Job, NAMES, Spool, THREADS};
+use super::spool::{Job, NAMES, RECORDER, Spool, THREADS};
 use super::spool_name::output_of;
 use crate::error::{Error, Result};
 use crate::file::{self, Writer};
@@ -21,6 +21,9 @@ use crate::trace::event::batches::{BATCH, Batches, all_at_once};
 use crate::trace::event::intern::UNKNOWN_COMM;
 use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
+
+/// The fact that lists the numbers of the recorder's own tasks, among those of the file.
+pub const RECORDER_TASKS: &str = "recorder_tasks";
 
 /// How a recording ended. It is passed by value, because the spool may lie on a full disk.
 #[derive(Clone, Debug, Default)]
@@ -83,9 +86,7 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
     )?;
     reconcile(&mut rest.meta.lost, ending, &decoded);
     note(&mut rest, ending);
-    if !job.names {
-        anonymize(&mut rest.tasks, &names.kernel_threads);
-    }
+    note_tasks(&mut rest, &job, &names);
     rest.snapshots = spool.snapshots()?;
     let lost = rest.meta.lost_events();
     let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
@@ -120,6 +121,8 @@ struct Names {
     kernel_threads: HashMap<i32, String>,
     /// Lines `PID NAME` of all tasks.
     cmdlines: Vec<u8>,
+    /// The recorder's own tasks.
+    recorder: Vec<i32>,
 }
 
 impl Names {
@@ -127,9 +130,12 @@ impl Names {
         let mut cmdlines = spool.lines(THREADS)?;
         let kernel_threads = parse_names(&cmdlines);
         cmdlines.extend(spool.lines(NAMES)?);
+        let recorder = spool.lines(RECORDER)?;
+        let recorder = String::from_utf8_lossy(&recorder);
         Ok(Names {
             kernel_threads,
             cmdlines,
+            recorder: recorder.lines().filter_map(|l| l.parse().ok()).collect(),
         })
     }
 }
@@ -159,6 +165,27 @@ fn note(recording: &mut Recording, ending: &Ending) {
     if let Some(why) = &ending.early {
         let facts = &mut recording.meta.facts;
         facts.insert("ended_early".into(), why.clone());
+    }
+}
+
+/// Notes which tasks are the recorder's own, and makes all anonymous where that was asked for.
+fn note_tasks(recording: &mut Recording, job: &Job, names: &Names) {
+    let is_own = |t: &Task| job.recorder.contains(&t.pid) || names.recorder.contains(&t.pid);
+    let own: Vec<usize> = (0..recording.tasks.len())
+        .filter(|&i| is_own(&recording.tasks[i]))
+        .collect();
+    if job.anonymous {
+        anonymize(&mut recording.tasks, &names.kernel_threads);
+    }
+    let mut numbers: Vec<i32> = own.iter().map(|&i| recording.tasks[i].pid).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if !numbers.is_empty() {
+        let numbers: Vec<String> = numbers.iter().map(i32::to_string).collect();
+        recording
+            .meta
+            .facts
+            .insert(RECORDER_TASKS.into(), numbers.join(" "));
     }
 }
 
@@ -248,9 +275,7 @@ fn read(spool: &Spool, ending: &Ending) -> Result<Recording> {
         let followers: Vec<bool> = recording.tasks.iter().map(is_follower).collect();
         deferred::drop_of_others(&mut recording, &followers);
     }
-    if !job.names {
-        anonymize(&mut recording.tasks, &names.kernel_threads);
-    }
+    note_tasks(&mut recording, &job, &names);
     recording.snapshots = spool.snapshots()?;
     Ok(recording)
 }

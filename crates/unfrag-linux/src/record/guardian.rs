@@ -86,6 +86,11 @@ impl Guardian {
         Ok(Guardian { child })
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Tells the guardian that the recording is done, and waits for its end.
     pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {

@@ -1,12 +1,13 @@
-//! Names of tasks and of kernel threads.
+//! Names of tasks, and which tasks are the recorder's own.
 //!
-//! Invariant: unless names were asked for, kernel threads are the only tasks whose names are noted.
+//! Names are those of this moment; what begins or changes its name later has an event ([`events::NAMES`](super::events::NAMES)).
+//!
+//! Invariant: in a recording without names, kernel threads are the only tasks whose names are noted.
 
 use std::fs;
 use std::path::Path;
 
-use super::spool::{NAMES, Spool, THREADS};
-use super::tracefs::Instance;
+use super::spool::{NAMES, RECORDER, Spool, THREADS};
 use crate::error::Result;
 
 /// `PF_KTHREAD` among the flags in /proc/PID/stat (proc(5)).
@@ -48,10 +49,8 @@ pub fn note_kernel_threads(spool: &Spool) -> Result<()> {
 /// Lines `PID NAME` of the kernel threads of this moment.
 fn kernel_threads() -> String {
     let mut lines = String::new();
-    for item in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = item.file_name();
-        if name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
-            && let Ok(stat) = fs::read_to_string(item.path().join("stat"))
+    for process in numbers_in(Path::new("/proc")) {
+        if let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat"))
             && let Some(line) = kernel_thread(&stat)
         {
             lines += &line;
@@ -69,15 +68,56 @@ fn kernel_thread(stat: &str) -> Option<String> {
     (flags & KERNEL_THREAD != 0).then(|| format!("{pid} {name}\n"))
 }
 
-/// Adds the names that the tracer remembers to the spool; it remembers the latest 128.
+/// Adds the names of all tasks of this moment to the spool.
 ///
 /// # Errors
 /// If the spool cannot be written.
-pub fn note_traced(instance: &Instance, spool: &Spool) -> Result<()> {
-    // The file exists for the whole tracer only; it is read, never written.
-    let root = instance.dir().ancestors().nth(2).unwrap_or(Path::new("/"));
-    let saved = fs::read(root.join("saved_cmdlines")).unwrap_or_default();
-    spool.add_lines(NAMES, &saved)
+pub fn note_tasks(spool: &Spool) -> Result<()> {
+    let mut lines = String::new();
+    for process in numbers_in(Path::new("/proc")) {
+        for task in numbers_in(&Path::new("/proc").join(&process).join("task")) {
+            lines += &line_of(&process, &task);
+        }
+    }
+    spool.add_lines(NAMES, lines.as_bytes())
+}
+
+/// Adds the numbers of this process's tasks to the spool, in lines, with those of `guardian`; their names, too, if
+/// `named`.
+///
+/// # Errors
+/// If the spool cannot be written.
+pub fn note_recorder(spool: &Spool, guardian: u32, named: bool) -> Result<()> {
+    let (mut numbers, mut names) = (String::new(), String::new());
+    for process in [std::process::id(), guardian] {
+        for task in numbers_in(Path::new(&format!("/proc/{process}/task"))) {
+            names += &line_of(process, &task);
+            numbers += &format!("{task}\n");
+        }
+    }
+    if named {
+        spool.add_lines(NAMES, names.as_bytes())?;
+    }
+    spool.add_lines(RECORDER, numbers.as_bytes())
+}
+
+/// The line `PID NAME` of a task; empty for one that ended meanwhile.
+fn line_of(process: impl std::fmt::Display, task: &str) -> String {
+    let comm = fs::read(format!("/proc/{process}/task/{task}/comm")).unwrap_or_default();
+    let comm = String::from_utf8_lossy(&comm);
+    match comm.trim_end_matches('\n') {
+        comm if comm.is_empty() || comm.contains('\n') => String::new(),
+        comm => format!("{task} {comm}\n"),
+    }
+}
+
+/// The entries of a directory whose names are numbers.
+fn numbers_in(dir: &Path) -> Vec<String> {
+    let items = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = items.filter_map(|item| item.file_name().into_string().ok());
+    names
+        .filter(|name| name.bytes().all(|b| b.is_ascii_digit()))
+        .collect()
 }
 
 #[cfg(test)]

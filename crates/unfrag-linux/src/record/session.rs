@@ -66,12 +66,14 @@ pub struct Options {
     pub output: PathBuf,
     /// Whether to record objects of slab caches.
     pub slab: bool,
-    /// Whether to record which process did what; needs `names`.
+    /// Whether to record which process did what; not in an anonymous recording.
     pub processes: bool,
     /// Further events, as `SUBSYSTEM:NAME`.
     pub events: Vec<String>,
-    /// Whether to record names and numbers of tasks.
-    pub names: bool,
+    /// Whether to leave out names and numbers of processes.
+    pub anonymous: bool,
+    /// Whether to keep the words of the command.
+    pub command_line: bool,
     /// Bytes of each CPU's ring buffer; `None` chooses by the size of memory.
     pub buffer: Option<usize>,
 }
@@ -233,12 +235,21 @@ struct Session {
     starter: Option<Starter>,
     sources: Sources,
     untaken: Vec<Untaken>,
-    names: bool,
+    names: ScopeOfNames,
     period: Duration,
     spooler: Option<Spooler>,
     rotation: Option<Rotation>,
     /// Why no further segment could be begun.
     stuck: Option<Error>,
+}
+
+/// Whose names are noted while they run. What begins later has an event that names it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScopeOfNames {
+    Nobody,
+    /// All that runs of what is recorded when a command's recording begins.
+    Recorder,
+    Everybody,
 }
 
 /// What was collected.
@@ -278,7 +289,11 @@ impl Session {
             starter,
             sources: Sources::default(),
             untaken: vec![],
-            names: options.names,
+            names: match (options.anonymous, &options.scope) {
+                (true, _) => ScopeOfNames::Nobody,
+                (_, Scope::Command(_)) => ScopeOfNames::Recorder,
+                (_, Scope::System(_)) => ScopeOfNames::Everybody,
+            },
             period: PERIOD,
             spooler: None,
             rotation: None,
@@ -308,9 +323,8 @@ impl Session {
         instance.set("buffer_size_kb", &(buffer >> 10).to_string())?;
         instance.set_if_there("buffer_percent", &spooler::WAKE_PERCENT.to_string())?;
         instance.set_if_there("options/overwrite", "1")?;
-        // The kernel then notes a name at every switch of tasks, so only on demand.
-        let names = if options.names { "1" } else { "0" };
-        instance.set_if_there("options/record-cmd", names)?;
+        // Names come with events of their own; this option has the kernel note one at every switch of tasks.
+        instance.set_if_there("options/record-cmd", "0")?;
         let mut starter = None;
         let scope = match &options.scope {
             Scope::Command(command) => {
@@ -335,6 +349,9 @@ impl Session {
         if options.slab {
             kinds.push(events::SLAB);
         }
+        if !options.anonymous {
+            kinds.push(events::NAMES);
+        }
         if options.processes {
             kinds.push(events::PROCESSES);
         }
@@ -346,7 +363,7 @@ impl Session {
             "recorder".into(),
             format!("unfrag {}", env!("CARGO_PKG_VERSION")),
         );
-        if options.names
+        if options.command_line
             && let Scope::Command(words) = &options.scope
         {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
@@ -358,7 +375,7 @@ impl Session {
         }
         spool.set_job(&Job {
             recorder: starter.iter().map(|s| s.task).collect(),
-            names: options.names,
+            anonymous: options.anonymous,
             kernel_release: meta.kernel_release,
             page_size: meta.page_size,
             cpus: cpus.len() as u32,
@@ -490,7 +507,7 @@ impl Session {
     fn traced(&mut self, options: &Options, events: &Events) -> Result<Option<ExitStatus>> {
         self.instance.set("tracing_on", "1")?;
         self.instance.set("trace_marker", "unfrag: begin\n")?;
-        names::note_kernel_threads(&self.spool)?;
+        self.note_names()?;
         let _ = self.snapshot(BEGIN, Extent::FlagsThenCounts);
         let mut child = None;
         let mut deadline = None;
@@ -515,6 +532,7 @@ impl Session {
         }
         let status = self.wait(&events.receiver, child, deadline);
         names::note_kernel_threads(&self.spool)?;
+        self.note_recorder()?;
         let _ = self.snapshot(END, Extent::CountsThenFlags);
         self.instance.set("trace_marker", "unfrag: end\n")?;
         status
@@ -575,13 +593,18 @@ impl Session {
 
     /// Goes on in the next segment, if it is time for it.
     fn rotate(&mut self) -> Result<()> {
-        let (Some(rotation), Some(spooler)) = (&mut self.rotation, &self.spooler) else {
-            return Ok(());
-        };
-        if !rotation.is_due(&self.spool) {
+        if !self
+            .rotation
+            .as_ref()
+            .is_some_and(|r| r.is_due(&self.spool))
+        {
             return Ok(());
         }
         names::note_kernel_threads(&self.spool)?;
+        self.note_recorder()?;
+        let (Some(rotation), Some(spooler)) = (&mut self.rotation, &self.spooler) else {
+            return Ok(());
+        };
         let next = rotation.next_spool()?;
         let counts = match spooler.switch(&next) {
             Ok(counts) => counts,
@@ -589,8 +612,23 @@ impl Session {
         };
         let ended = std::mem::replace(&mut self.spool, next);
         rotation.end_segment(ended, counts, None);
-        names::note_kernel_threads(&self.spool)?;
+        self.note_names()?;
         self.snapshot(BEGIN, Extent::FlagsThenCounts)
+    }
+
+    /// Notes the names of what runs, and what of it is the recorder's own.
+    fn note_names(&self) -> Result<()> {
+        names::note_kernel_threads(&self.spool)?;
+        self.note_recorder()?;
+        if self.names == ScopeOfNames::Everybody {
+            names::note_tasks(&self.spool)?;
+        }
+        Ok(())
+    }
+
+    fn note_recorder(&self) -> Result<()> {
+        let named = self.names != ScopeOfNames::Nobody;
+        names::note_recorder(&self.spool, self.guardian.id(), named)
     }
 
     fn snapshot(&mut self, name: &str, extent: Extent) -> Result<()> {
@@ -599,9 +637,6 @@ impl Session {
             if !self.untaken.contains(&u) {
                 self.untaken.push(u);
             }
-        }
-        if self.names {
-            names::note_traced(&self.instance, &self.spool)?;
         }
         self.spool.add(&snapshot)
     }

@@ -31,6 +31,8 @@ const NEW_JOB: &str = "job.json.new";
 pub const THREADS: &str = "kernel-threads";
 /// The list of all other tasks, in lines of the same form.
 pub const NAMES: &str = "cmdlines";
+/// The numbers of the recorder's own tasks, a line each.
+pub const RECORDER: &str = "recorder-tasks";
 
 /// A recording's parameters, known before the trace begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,8 +40,9 @@ pub struct Job {
     /// Numbers of the recorder's own tasks that the tracer followed.
     #[serde(default)]
     pub recorder: Vec<i32>,
-    /// Whether names and numbers of tasks may stand in the file.
-    pub names: bool,
+    /// Whether names and numbers of tasks are kept out of the file.
+    #[serde(default = "yes")]
+    pub anonymous: bool,
     /// `uname -r`.
     pub kernel_release: String,
     /// Bytes of a page.
@@ -52,6 +55,11 @@ pub struct Job {
     pub header_page: String,
     /// Subsystem and `format` file of each recorded event.
     pub formats: Vec<(String, String)>,
+}
+
+/// Names that nobody agreed to are not published.
+fn yes() -> bool {
+    true
 }
 
 /// A spool.
@@ -289,7 +297,7 @@ impl Spool {
         })
     }
 
-    /// Appends to one of the lists [`THREADS`] and [`NAMES`].
+    /// Appends to one of the lists [`THREADS`], [`NAMES`] and [`RECORDER`].
     ///
     /// # Errors
     /// If that cannot be written.

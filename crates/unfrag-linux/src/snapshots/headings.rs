@@ -74,7 +74,8 @@ pub(super) fn heading(line: &str) -> Option<Line> {
 
 /// Whether a line is one word and a colon.
 fn is_label(text: &str) -> bool {
-    let is_word = |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.contains(' ');
+    let is_word =
+        |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.contains(' ');
     text.strip_suffix(':').is_some_and(is_word)
 }
 
@@ -124,7 +125,9 @@ fn prompt(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once(' ')?;
     let is_mark = |word: &str| ["$", "#", "%", ">", "❯", "➜"].contains(&word);
     let name = first.trim_end_matches(['$', '#', '%', '>', '❯', '➜']);
-    if name.len() < first.len() && name.starts_with(|c: char| c.is_ascii_alphabetic() || "/~[(".contains(c)) {
+    if name.len() < first.len()
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || "/~[(".contains(c))
+    {
         return Some(rest.trim());
     }
     let (mark, command) = rest.trim_start().split_once(' ')?;

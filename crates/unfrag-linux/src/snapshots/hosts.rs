@@ -43,10 +43,14 @@ pub(super) fn is_wanted(directory: &[String], name: &str) -> bool {
 fn node_of(directory: &[String]) -> Option<(u32, &[String])> {
     let (last, above) = directory.split_last()?;
     let node = last.strip_prefix("node")?.parse().ok()?;
-    let ends = [&["sys", "devices", "system", "node"][..], &["system", "node"], &["node"]];
-    let end = ends.iter().find(|end| {
-        above.len() >= end.len() && above[above.len() - end.len()..] == ***end
-    });
+    let ends = [
+        &["sys", "devices", "system", "node"][..],
+        &["system", "node"],
+        &["node"],
+    ];
+    let end = ends
+        .iter()
+        .find(|end| above.len() >= end.len() && above[above.len() - end.len()..] == ***end);
     let root = end.map_or(0, |end| end.len());
     Some((node, &above[..above.len() - root]))
 }
@@ -74,7 +78,8 @@ fn with_nodes(entries: Vec<Entry>) -> Vec<Entry> {
     }
     for (root, (text, modified)) in texts {
         let below_root = |e: &Entry, name: &str| {
-            let is_there = e.directory == root || e.directory.strip_prefix(&root[..]) == Some(&["proc".to_owned()]);
+            let is_there = e.directory == root
+                || e.directory.strip_prefix(&root[..]) == Some(&["proc".to_owned()]);
             is_there && e.name == name
         };
         for (name, text) in nodes::of_text(&text).unwrap_or_default() {
@@ -90,7 +95,6 @@ fn with_nodes(entries: Vec<Entry>) -> Vec<Entry> {
     }
     others
 }
-
 
 /// The file of a snapshot that the output of a command, kept under `name`, stands for.
 fn alias(name: &str) -> Option<&'static str> {
@@ -117,6 +121,10 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
             name @ ("enabled" | "defrag"),
         ] => Some((format!("thp/{name}"), 0)),
         ["sos_commands", "kernel", name] => alias(name).map(|file| (file.to_owned(), 2)),
+        // Made of sysfs' files of the nodes.
+        [name] if name.starts_with("node") && name.ends_with("/meminfo") => {
+            Some((name.to_owned(), 0))
+        }
         [name] if alias(name).is_some() => alias(name).map(|file| (file.to_owned(), 3)),
         [name] if KNOWN.contains(&name) && !["uptime", "version"].contains(&name) => {
             Some((name.to_owned(), 4))

@@ -160,7 +160,8 @@ fn is_of_zone(words: &[&str], context: &Context) -> bool {
         // Without indentation, only the lines that every kernel has tell zoneinfo from prose.
         [first, second, ..] if context.flat => {
             ["protection:", "cpu:"].contains(&first)
-                || [("pages", "free"), ("per-node", "stats"), ("vm", "stats")].contains(&(first, second))
+                || [("pages", "free"), ("per-node", "stats"), ("vm", "stats")]
+                    .contains(&(first, second))
         }
         [only] if context.flat => only == "pagesets" || is_number(only),
         [_, ..] => heading(&words.join(" ")).is_none(),

@@ -329,7 +329,14 @@ impl Splitter {
 
     fn set(&mut self, name: String, value: String) {
         self.changed = true;
-        self.reading.settings.insert(name, value);
+        self.flush();
+        match name.strip_prefix("sys/vm/") {
+            // One line of a listing, as `sysctl` prints it: the last of a name counts.
+            Some(name) => self.push("sysctl-vm", &format!("vm.{name} = {value}"), true),
+            None => {
+                self.reading.settings.insert(name, value);
+            }
+        }
     }
 
     /// Begins a new moment.
@@ -391,7 +398,12 @@ impl Splitter {
     /// Begins a new moment if `file` has a line with this key. The lines directly before it go there too, back to the last
     /// heading, gap or line of another file: a file that was read in part may be read whole later.
     fn begin_again(&mut self, file: &'static str, key: &str) {
-        let Some(part) = self.reading.parts.get_mut(file).filter(|part| !part.refused) else {
+        let Some(part) = self
+            .reading
+            .parts
+            .get_mut(file)
+            .filter(|part| !part.refused)
+        else {
             return;
         };
         let earlier = match part.keys.get(key) {

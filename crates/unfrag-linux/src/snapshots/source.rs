@@ -33,7 +33,8 @@ const BYTES_PER_BYTE: u64 = 4096;
 /// Why a link is not read: what it points to may be another host's.
 const A_LINK: &str = "a link; what it points to is not read";
 /// Why a file without content is not read: an archive of procfs holds such files, as their sizes are 0.
-const EMPTY: &str = "empty (tar keeps nothing of a file in /proc, whose size is 0: copy it with cat first)";
+const EMPTY: &str =
+    "empty (tar keeps nothing of a file in /proc, whose size is 0: copy it with cat first)";
 
 /// What was found in a source.
 #[derive(Default)]
@@ -160,7 +161,11 @@ fn read_directory(
             read_directory(&path, inner, allowance, found)?;
             inner.pop();
         } else if kind.is_dir() {
-            found.skip(inner, &name, &format!("a directory more than {MAX_DEPTH} levels down"));
+            found.skip(
+                inner,
+                &name,
+                &format!("a directory more than {MAX_DEPTH} levels down"),
+            );
         } else if kind.is_symlink() && is_wanted(inner, &name) {
             found.skip(inner, &name, A_LINK);
         } else if kind.is_file() && inner.is_empty() && is_archive(&name) {
@@ -228,10 +233,20 @@ fn read_tar(
             // The names alone may tell that it is of a snapshot.
             let last = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
             let names: Vec<&str> = path.iter().filter_map(OsStr::to_str).collect();
-            let directory: Vec<String> = names.iter().rev().skip(1).rev().map(|n| (*n).to_owned()).collect();
+            let directory: Vec<String> = names
+                .iter()
+                .rev()
+                .skip(1)
+                .rev()
+                .map(|n| (*n).to_owned())
+                .collect();
             if kind.is_file() && is_wanted(&directory, last) {
                 let name = path.display().to_string();
-                found.skip(&[], &name, "its name leads outside of the archive, or too deep into it");
+                found.skip(
+                    &[],
+                    &name,
+                    "its name leads outside of the archive, or too deep into it",
+                );
             }
             continue;
         };

@@ -69,7 +69,7 @@ fn summary(x: &Examined) -> String {
              page of the kernel spoils a block, so it decides the colour; what can be moved is the paler the less of it \
              there is. Huge pages to be had: {} at once, {} \
              after compaction, {} by asking again.",
-            thousands(f.now),
+            f.now.map_or_else(|| "not known".into(), thousands),
             count(f.after_compaction),
             count(f.by_asking_again)
         ),

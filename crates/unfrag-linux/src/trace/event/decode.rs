@@ -62,6 +62,18 @@ pub(crate) struct Decoder {
     flags_at: Option<u32>,
     preempt_at: Option<u32>,
     pid_at: Option<u32>,
+    naming: Option<Naming>,
+}
+
+/// Columns of an event that names a task: `task_newtask`, `task_rename`.
+#[derive(Clone, Copy, Debug)]
+struct Naming {
+    /// The task; `None` for the one that runs.
+    pid: Option<usize>,
+    /// What it was called before.
+    old: Option<usize>,
+    /// What it is called from here on.
+    comm: usize,
 }
 
 /// The common fields of a record.
@@ -119,6 +131,7 @@ impl Decoders {
                 flags_at: None,
                 preempt_at: None,
                 pid_at: None,
+                naming: None,
             },
             f => Decoder::new(&self.formats[f as usize - 1], columns)?,
         };
@@ -158,7 +171,9 @@ impl Decoder {
         }
         fields.truncate(MAX_FIELDS);
         steps.truncate(MAX_FIELDS);
+        let naming = Naming::of(format, &fields);
         Ok(Decoder {
+            naming,
             kind: columns.add_table(&format.system, &format.name, fields)?,
             steps,
             flags_at: byte_at("common_flags"),
@@ -181,6 +196,13 @@ impl Decoder {
             flags: byte(self.flags_at).unwrap_or(0),
             preempt: byte(self.preempt_at).unwrap_or(0),
             pid: pid as i32,
+        }
+    }
+    /// Takes the name of a task from the row that was added last, where it tells one; `running` is the event's own task.
+    #[inline]
+    pub fn name(&self, running: i32, columns: &mut Columns) {
+        if let Some(naming) = self.naming {
+            naming.apply(self.kind, running, columns);
         }
     }
     /// Adds the row of `record` to its table.
@@ -221,6 +243,53 @@ impl Decoder {
             column.push(value);
         }
         Ok(())
+    }
+}
+
+impl Naming {
+    fn of(format: &EventFormat, fields: &[Field]) -> Option<Naming> {
+        let at = |name: &str| fields.iter().position(|f| f.name == name);
+        match (&format.system[..], &format.name[..]) {
+            ("task", "task_newtask") => Some(Naming {
+                pid: Some(at("pid")?),
+                old: None,
+                comm: at("comm")?,
+            }),
+            ("task", "task_rename") => Some(Naming {
+                pid: at("pid"),
+                old: Some(at("oldcomm")?),
+                comm: at("newcomm")?,
+            }),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn apply(self, kind: u8, running: i32, columns: &mut Columns) {
+        let Columns {
+            events,
+            tasks,
+            strings,
+            ..
+        } = columns;
+        let table = &events.tables[usize::from(kind)];
+        let value = |column: usize| table.columns[column].last().copied();
+        let text = |column: usize| strings.get(value(column)?);
+        let Some(comm) = text(self.comm).filter(|c| !c.is_empty()) else {
+            return;
+        };
+        match self.pid.and_then(value) {
+            Some(pid) => tasks.rename(pid as i32, comm),
+            // A task may name another thread of its process. Its number is not told then, but its old name is.
+            None if self
+                .old
+                .and_then(text)
+                .is_some_and(|old| tasks.is_called(running, old)) =>
+            {
+                tasks.rename(running, comm);
+            }
+            None => {}
+        }
     }
 }
 

@@ -25,6 +25,10 @@ impl Strings {
         self.index.insert(s.into(), i);
         i
     }
+    /// The string of this index.
+    pub fn get(&self, index: u64) -> Option<&str> {
+        self.list.get(usize::try_from(index).ok()?).map(|s| &s[..])
+    }
     /// How many there are.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -61,6 +65,10 @@ impl Tasks {
         if let Some(name) = self.names.get(&parent).cloned() {
             self.rename(child, &name);
         }
+    }
+    /// Whether `pid` is called `comm`, as far as is known.
+    pub fn is_called(&self, pid: i32, comm: &str) -> bool {
+        self.names.get(&pid).is_none_or(|n| n == comm)
     }
     /// The index of `pid` under the name it has now; pid 0 is `<idle>`.
     #[inline]

@@ -111,6 +111,7 @@ fn decode(
             kind: decoder.kind,
         });
         decoder.row(record, big_endian, columns)?;
+        decoder.name(common.pid, columns);
         columns.spill(batches)?;
         match cursor.next()? {
             Some(time) => *top = Reverse((time, i)),
