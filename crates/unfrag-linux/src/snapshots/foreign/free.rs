@@ -25,6 +25,11 @@ pub(super) fn claim(
     {
         return Some((CRASH, None));
     }
+    if let (Some(CRASH), [number]) = (current, &words[..])
+        && is_number(number)
+    {
+        return Some((CRASH, Some(format!("node {number}"))));
+    }
     if current == Some(CRASH)
         && let [number, name, _, _, _, address, ..] = words[..]
         && is_number(number)
@@ -64,7 +69,6 @@ fn is_zone(word: &str) -> bool {
 
 fn is_of_area(words: &[&str]) -> bool {
     match *words {
-        [number] => is_number(number),
         [order, size, address, blocks, pages] => {
             [order, blocks, pages].iter().all(|w| is_number(w))
                 && size.ends_with('k')
@@ -99,24 +103,24 @@ pub(super) fn of_table(text: &str) -> Option<String> {
     written(text.lines().filter_map(table_row).collect())
 }
 
-/// A line of numbers below `NODE`; below `ZONE NAME …` the zone; below `AREA …` a row an order, with
-/// blocks last but one.
+/// A number alone is a node, as it stands below `NODE`; a row with a zone's name is that zone, and a row with a size in KiB
+/// an order of it, with blocks last but one.
 pub(super) fn of_crash(text: &str) -> Option<String> {
-    let (mut zones, mut node, mut heading): (Vec<Row>, u32, &str) = (vec![], 0, "");
+    let (mut zones, mut node): (Vec<Row>, u32) = (vec![], 0);
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
-            [first @ ("NODE" | "ZONE" | "AREA"), ..] => heading = first,
-            [number] if heading == "NODE" => node = number.parse().ok()?,
-            [number, name, _, ..] if heading == "ZONE" => {
-                number.parse::<u32>().ok()?;
+            [number] if is_number(number) => node = number.parse().ok()?,
+            [number, name, size, _, ..]
+                if is_number(number) && is_zone(name) && is_number(size) =>
+            {
                 zones.push(Row {
                     node,
                     zone: name.to_owned(),
                     ..Row::default()
                 });
             }
-            [order, _, _, blocks, _] if heading == "AREA" => {
+            [order, _, _, blocks, _] if is_of_area(&words) => {
                 let free = &mut zones.last_mut()?.free;
                 if order.parse() == Ok(free.len()) {
                     free.push(blocks.parse().ok()?);
