@@ -230,10 +230,18 @@ fn what_two_kinds_give_together_is_what_they_give_apart() {
                 ("quotes of one", format!("{a}\n{}", quoted(b, ">>>> "))),
                 ("quotes", quoted(&format!("{a}\n{b}"), "> ")),
                 ("times of the kernel", timed(&format!("{a}{b}"))),
+                ("times of a log", logged(&format!("{a}{b}"))),
+                (
+                    "a prompt of a user",
+                    format!(
+                        "me@web3:/tmp$ {command_a}\n{a}me@web3:/tmp$ {command_b}\n{b}me@web3:/tmp$ exit\n"
+                    ),
+                ),
                 ("fences", format!("```\n{a}```\n\n```\n{b}```\n")),
             ];
             for (form, text) in forms {
-                if are_parts && ["nothing", "times of the kernel"].contains(&form) {
+                if are_parts && ["nothing", "times of the kernel", "times of a log"].contains(&form)
+                {
                     continue;
                 }
                 // Settings that are stated again have one value; it is the same here.
@@ -265,4 +273,228 @@ fn quoted(text: &str, mark: &str) -> String {
 fn timed(text: &str) -> String {
     let line = |(n, l): (usize, &str)| format!("[{:>5}.{:06}] {l}\n", 178, n);
     text.lines().enumerate().map(line).collect()
+}
+
+fn logged(text: &str) -> String {
+    let line = |l: &str| format!("Jan  2 03:04:05 web3 kernel: {l}\n");
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn a_row_that_a_mailer_broke_anywhere_is_whole_again() {
+    let types = fixture("procfs/pagetypeinfo");
+    let slabs = fixture("procfs/slabinfo");
+    for width in [60, 66, 72, 78, 90] {
+        let wrapped =
+            |text: &str| -> String { text.lines().flat_map(|l| broken(l, width)).collect() };
+        let snapshot = one(&wrapped(&types));
+        let read = PageTypeInfo::parse(snapshot.file("pagetypeinfo").unwrap()).unwrap();
+        let whole = PageTypeInfo::parse(types.as_bytes()).unwrap();
+        assert_eq!(read.free, whole.free, "{width}");
+        assert_eq!(read.blocks, whole.blocks, "{width}");
+        assert!(
+            read.notes.not_understood.is_empty(),
+            "{width}: {:?}",
+            read.notes.not_understood
+        );
+        let snapshot = one(&wrapped(&slabs));
+        let read = SlabInfo::parse(snapshot.file("slabinfo").unwrap()).unwrap();
+        assert_eq!(
+            read.caches,
+            SlabInfo::parse(slabs.as_bytes()).unwrap().caches,
+            "{width}"
+        );
+    }
+}
+
+/// A line broken at blanks, so that no part is longer than `width`, as mailers do.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let (mut parts, mut rest) = (vec![], line);
+    while rest.len() > width {
+        let Some(at) = rest[..width]
+            .rfind(' ')
+            .filter(|&at| !rest[..at].trim().is_empty())
+        else {
+            break;
+        };
+        parts.push(format!("{}\n", &rest[..at]));
+        rest = rest[at..].trim_start();
+    }
+    parts.push(format!("{rest}\n"));
+    parts
+}
+
+/// A text, and what has to be among the settings that it states, or nothing.
+#[test]
+fn settings_are_taken_where_they_are_stated_and_nowhere_else() {
+    let thp = "transparent_hugepage";
+    let with_path = |name: &str, value: &str| format!("/sys/kernel/mm/{thp}/{name}:{value}\n");
+    for (text, file_name, value) in [
+        (format!("$ cat /sys/kernel/mm/{thp}/enabled\n[always] madvise never\n"), "thp/enabled", Some("[always] madvise never")),
+        (format!("web3:~ # cat /sys/kernel/mm/{thp}/{{enabled,defrag}}\nalways [madvise] never\nalways defer [never]\n"), "thp/defrag", Some("always defer [never]")),
+        (with_path("khugepaged/max_ptes_none", "511"), "thp/khugepaged/max_ptes_none", Some("511")),
+        (with_path("hugepages-64kB/enabled", "always [inherit] madvise never"), "thp/hugepages-64kB/enabled", Some("always [inherit] madvise never")),
+        ("# cd /sys/kernel/mm/transparent_hugepage; grep . *\nenabled:always [madvise] never\n".into(), "thp/enabled", Some("always [madvise] never")),
+        ("==> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages <==\n5\n".into(), "hugepages/hugepages-2048kB/nr_hugepages", Some("5")),
+        ("$ sysctl -n vm.swappiness vm.min_free_kbytes\n60\n67584\n".into(), "sysctl-vm", Some("vm.swappiness = 60\nvm.min_free_kbytes = 67584")),
+        ("$ cat /proc/sys/vm/lowmem_reserve_ratio\n256\t256\t32\t0\t0\n".into(), "sysctl-vm", Some("vm.lowmem_reserve_ratio = 256\t256\t32\t0\t0")),
+        ("$ cat /proc/sys/vm/foo /proc/sys/vm/swappiness\ncat: /proc/sys/vm/foo: No such file or directory\n60\n".into(), "sysctl-vm", Some("vm.swappiness = 60")),
+        // A command that writes prints no value; what follows is another's.
+        ("# echo 500000 > /proc/sys/vm/nr_hugepages\n17\n".into(), "sysctl-vm", None),
+        ("$ cat /proc/sys/vm/swappiness\nnot a number\n60\n".into(), "sysctl-vm", None),
+        ("I set /proc/sys/vm/swappiness yesterday.\nIt was good.\n60\n".into(), "sysctl-vm", None),
+        (format!("I know of /sys/kernel/mm/{thp}/enabled: it is fine\n"), "thp/enabled", None),
+        (with_path("enabled", ""), "thp/enabled", None),
+    ] {
+        let found = snapshots::read_bytes("paste", text.as_bytes()).unwrap_or_default();
+        let found = found.iter().find_map(|s| s.file(file_name));
+        let found = found.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        assert_eq!(found.as_deref().map(str::trim_end), value, "{text}");
+    }
+}
+
+#[test]
+fn metrics_are_the_files_that_they_were_made_of_for_each_host() {
+    let text = "# HELP node_buddyinfo_blocks Count of free blocks according to size.
+# TYPE node_buddyinfo_blocks gauge
+node_buddyinfo_blocks{node=\"0\",size=\"0\",zone=\"Normal\",instance=\"a\"} 4381 1764000000000
+node_buddyinfo_blocks{node=\"0\",size=\"1\",zone=\"Normal\",instance=\"a\"} 1.093e+03
+node_buddyinfo_blocks{node=\"0\",size=\"0\",zone=\"Normal\",instance=\"b\"} 7
+go_goroutines{instance=\"a\"} 8
+node_memory_Active_anon_bytes{instance=\"a\"} 4096
+node_memory_HugePages_Total{instance=\"a\"} 3
+node_vmstat_compact_fail{instance=\"a\"} 5
+node_zoneinfo_nr_free_pages{instance=\"a\",node=\"0\",zone=\"Normal\"} 4400
+node_zoneinfo_min_pages{instance=\"a\",node=\"0\",zone=\"Normal\"} 100
+node_slabinfo_objects{instance=\"a\",slab=\"dentry\"} 42
+node_slabinfo_objects_per_slab{instance=\"a\",slab=\"dentry\"} 21
+node_slabinfo_pages_per_slab{instance=\"a\",slab=\"dentry\"} 1
+node_uname_info{instance=\"a\",release=\"6.1.0-9\"} 1
+";
+    let hosts = pasted(text);
+    assert_eq!(hosts.len(), 2);
+    let a = &hosts[0];
+    let buddy = BuddyInfo::parse(a.file("buddyinfo").unwrap()).unwrap();
+    assert_eq!(buddy.zones[0].free, [4381, 1093]);
+    assert!(buddy.zones[0].goes_on, "two orders are not all");
+    assert!(
+        BuddyInfo::parse(hosts[1].file("buddyinfo").unwrap())
+            .unwrap()
+            .zones[0]
+            .goes_on
+    );
+    let meminfo = MemInfo::parse(a.file("meminfo").unwrap()).unwrap();
+    assert_eq!(
+        (meminfo.get("Active(anon)"), meminfo.get("HugePages_Total")),
+        (Some(4), Some(3))
+    );
+    assert_eq!(
+        VmStat::parse(a.file("vmstat").unwrap())
+            .unwrap()
+            .get("compact_fail"),
+        Some(5)
+    );
+    let zones = ZoneInfo::parse(a.file("zoneinfo").unwrap()).unwrap();
+    let zone = zones.zone(0, "Normal").unwrap();
+    assert_eq!(
+        (zone.free, zone.pages("min"), zone.pages("low")),
+        (4400, Some(100), None)
+    );
+    let slabs = SlabInfo::parse(a.file("slabinfo").unwrap()).unwrap();
+    assert_eq!(slabs.cache("dentry").unwrap().num_slabs, 2);
+    assert!(file(a, "version").starts_with("Linux version 6.1.0-9 "));
+}
+
+#[test]
+fn a_row_whose_end_was_left_out_says_so_and_is_written_so() {
+    let text = "Node 0, zone   Normal      1      2 ...\n";
+    let info = BuddyInfo::parse(text.as_bytes()).unwrap();
+    assert_eq!(
+        (&info.zones[0].free[..], info.zones[0].goes_on),
+        (&[1, 2][..], true)
+    );
+    assert_eq!(info.write(), text);
+}
+
+#[test]
+fn nodes_are_one_host_however_they_are_pasted() {
+    let lists = [
+        "==> /sys/devices/system/node/node0/meminfo <==\nNode 0 MemFree: 5 kB\n==> /sys/devices/system/node/node0/vmstat <==\nnr_free_pages 7\n==> /sys/devices/system/node/node1/meminfo <==\nNode 1 MemFree: 6 kB\n==> /sys/devices/system/node/node1/vmstat <==\nnr_free_pages 8\n",
+        "/sys/devices/system/node/node0/meminfo:Node 0 MemFree: 5 kB\n/sys/devices/system/node/node1/meminfo:Node 1 MemFree: 6 kB\n/sys/devices/system/node/node0/vmstat:nr_free_pages 7\n/sys/devices/system/node/node1/vmstat:nr_free_pages 8\n",
+    ];
+    for text in lists {
+        let host = one(text);
+        assert_eq!(
+            MemInfo::parse(host.file("meminfo").unwrap())
+                .unwrap()
+                .get("MemFree"),
+            Some(11)
+        );
+        assert_eq!(
+            VmStat::parse(host.file("vmstat").unwrap())
+                .unwrap()
+                .get("nr_free_pages"),
+            Some(15)
+        );
+        assert_eq!(
+            MemInfo::parse(host.file("node1/meminfo").unwrap())
+                .unwrap()
+                .get("MemFree"),
+            Some(6)
+        );
+    }
+    // What one node does not tell has no sum.
+    let host = one("Node 0 MemFree: 5 kB\nNode 0 Slab: 2 kB\nNode 1 MemFree: 6 kB\n");
+    assert_eq!(
+        MemInfo::parse(host.file("meminfo").unwrap())
+            .unwrap()
+            .get("Slab"),
+        None
+    );
+}
+
+/// Files that a directory or an archive holds, and why each is not read.
+#[test]
+fn what_is_not_read_is_named_with_its_reason() {
+    let mut tar = tar::Builder::new(vec![]);
+    let mut header = |path: &str, kind: tar::EntryType, content: &str| {
+        let mut header = tar::Header::new_gnu();
+        header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append(&header, content.as_bytes()).unwrap();
+    };
+    let row = "Node 0, zone Normal 1 2 3\n";
+    header("proc/buddyinfo", tar::EntryType::Regular, row);
+    header("proc/vmstat", tar::EntryType::Regular, "");
+    header("proc/zoneinfo", tar::EntryType::Symlink, "");
+    header(
+        "../proc/meminfo",
+        tar::EntryType::Regular,
+        "MemFree: 5 kB\n",
+    );
+    header("/proc/pagetypeinfo", tar::EntryType::Regular, row);
+    header("../../etc/passwd", tar::EntryType::Regular, "x\n");
+    let tar = tar.into_inner().unwrap();
+    let read = snapshots::look_at_bytes("x.tar", &tar).unwrap();
+    let why = |name: &str| {
+        let found = read.skipped.iter().find(|s| s.file.contains(name));
+        found.map(|s| s.why.clone()).unwrap_or_default()
+    };
+    assert_eq!(read.snapshots.len(), 1);
+    assert!(why("vmstat").starts_with("empty"));
+    assert!(why("zoneinfo").starts_with("a link"));
+    assert!(why("meminfo").contains("outside"));
+    assert!(why("pagetypeinfo").contains("outside"));
+    assert_eq!(read.skipped.len(), 4, "nothing else: {:?}", read.skipped);
+
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("buddyinfo"), row).unwrap();
+    fs::write(dir.path().join("meminfo"), "").unwrap();
+    std::os::unix::fs::symlink("/proc/vmstat", dir.path().join("vmstat")).unwrap();
+    let read = snapshots::look(dir.path()).unwrap();
+    let skipped: Vec<&str> = read.skipped.iter().map(|s| s.file.as_str()).collect();
+    assert_eq!(skipped, ["meminfo", "vmstat"]);
 }

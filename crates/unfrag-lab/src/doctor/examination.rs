@@ -28,7 +28,7 @@ use crate::inspect::{Unread, contradictions, total_free};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::{MemInfo, zoneinfo};
+use unfrag_linux::procfs::{MemInfo, PageTypeInfo, zoneinfo};
 
 /// Examines a host.
 ///
@@ -166,7 +166,10 @@ fn geometry_of(e: &Evidence, rows: &[FreeRow]) -> Found {
         managed: of("managed"),
         present: of("present"),
         free: counted.or_else(|| total_free(rows)),
-        pageblock_order: e.types.as_ref().map(|t| t.pageblock_order),
+        pageblock_order: e
+            .types
+            .as_ref()
+            .and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
     })
 }

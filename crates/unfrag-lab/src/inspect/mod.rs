@@ -177,7 +177,7 @@ pub fn moment(
         managed: of_all(zones.as_ref(), |z| z.pages("managed")),
         present: of_all(zones.as_ref(), |z| z.pages("present")),
         free: total_free(&rows),
-        pageblock_order: types.as_ref().map(|t| t.pageblock_order),
+        pageblock_order: types.as_ref().and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
     });
     let mut notes = files::partly(&[

@@ -198,7 +198,9 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
             .any(|e| is_known(&e.name) || logs::is_log(e.text()));
     let mut taken = BTreeSet::new();
     for mut entry in others {
-        let is_file = is_known(&entry.name) || entry.name == index::NAME;
+        // A name with a directory is one that was given here, such as `node0/meminfo`.
+        let is_file =
+            is_known(&entry.name) || entry.name == index::NAME || entry.name.contains('/');
         if !is_file && !logs::is_log(entry.text()) {
             if !nothing_else && !directories.contains(&entry.directory) {
                 continue;
