@@ -20,7 +20,7 @@ pub(super) fn joined(lines: Vec<Piece<'_>>) -> (Vec<Piece<'_>>, bool) {
     for line in lines {
         match out.last_mut() {
             Some(before) if continues(&before.text, &line.text) => {
-                let text = format!("{}  {}", before.text.trim_end(), line.text.trim_start());
+                let text = format!("{} {}", before.text.trim_end(), line.text.trim_start());
                 *before = Piece {
                     text: Cow::Owned(text),
                     ended: line.ended,
