@@ -129,6 +129,7 @@ fn a_models_state_is_written_as_a_kernel_writes_it() {
         node: 0,
         zone: zone.to_owned(),
         free: free.to_vec(),
+        goes_on: false,
     };
     let info = BuddyInfo {
         zones: vec![zone("DMA32", &[1, 23456789, 0]), zone("A", &[4])],

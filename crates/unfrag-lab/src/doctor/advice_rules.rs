@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
 use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
+use super::settings;
 use crate::era::Era;
 use crate::report::number::{bytes, mib, percent, thousands};
 
@@ -46,9 +47,9 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
     }
 }
 
-/// Whether the kernel may have a sysctl: it was read, or none was.
+/// Whether the kernel may have a sysctl.
 fn has(e: &Evidence, name: &str) -> bool {
-    e.settings.contains_key(name) || !e.has_sysctls()
+    settings::may_have(&e.settings, name)
 }
 
 /// Pages as MiB, without the unit.

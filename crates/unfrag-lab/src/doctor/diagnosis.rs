@@ -64,6 +64,8 @@ pub struct Diagnosis {
     pub work: Vec<Work>,
     /// What to change.
     pub advice: Vec<Advice>,
+    /// Settings that were read: sysctls by their names below `vm`, `thp_enabled` and `thp_defrag`.
+    pub settings: BTreeMap<String, String>,
     /// What was not seen, so that advice may be missing: sysctls, counters.
     pub advice_lacks: Vec<&'static str>,
     /// What a reader must know.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::settings;
 use super::zone_blocks::{ZoneBlocks, ZoneReader};
 use crate::era::Era;
 use crate::error::{Error, Result};
@@ -20,20 +21,6 @@ use unfrag_linux::procfs::{
     uptime, zoneinfo,
 };
 use unfrag_linux::recording::Snapshot;
-
-/// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
-pub const SYSCTLS: [&str; 10] = [
-    "min_free_kbytes",
-    "watermark_scale_factor",
-    "watermark_boost_factor",
-    "compaction_proactiveness",
-    "compact_unevictable_allowed",
-    "extfrag_threshold",
-    "defrag_mode",
-    "nr_hugepages",
-    "vfs_cache_pressure",
-    "percpu_pagelist_high_fraction",
-];
 
 /// What was read of one host at one moment.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +43,8 @@ pub struct Evidence {
     pub extfrag: Option<ExtfragIndex>,
     /// Amounts.
     pub meminfo: Option<MemInfo>,
+    /// Amounts of each node, where sysfs told them.
+    pub nodes: Vec<(u32, MemInfo)>,
     /// Counters since boot.
     pub vmstat: Option<VmStat>,
     /// An earlier reading of the counters, and the seconds between the two.
@@ -138,7 +127,8 @@ impl Evidence {
         if e.release.is_none() && reader.has("version") {
             reader.get("version", "the kernel's release not known", no_release);
         }
-        e.read_settings(&from);
+        e.settings = settings::read(&from);
+        e.nodes = nodes(&from);
         if e.buddy.is_none()
             && e.types.is_none()
             && e.unusable.is_none()
@@ -147,6 +137,7 @@ impl Evidence {
             && e.vmstat.is_none()
             && e.zones.is_none()
             && e.slabs.is_none()
+            && e.settings.is_empty()
         {
             return Err(match reader.first_error {
                 Some(error) => error.into(),
@@ -184,37 +175,7 @@ impl Evidence {
             self.release = release(&OfSnapshot(other));
         }
         if self.settings.is_empty() {
-            self.read_settings(&OfSnapshot(other));
-        }
-    }
-
-    fn read_settings(&mut self, from: &dyn Files) {
-        let text = |name: &str| {
-            let bytes = from.read(name).ok()?;
-            Some(String::from_utf8_lossy(&bytes).trim().to_owned())
-        };
-        // As `grep . /proc/sys/vm/*` writes them, and as a recording keeps them.
-        for line in text("sysctl-vm").unwrap_or_default().lines() {
-            if let Some((path, value)) = line.split_once(['=', ':'])
-                && let Some(name) = path.trim().rsplit(['/', '.']).next()
-                && SYSCTLS.contains(&name)
-            {
-                self.settings
-                    .insert(name.to_owned(), value.trim().to_owned());
-            }
-        }
-        for name in SYSCTLS {
-            if let Some(value) = text(&format!("sys/vm/{name}")) {
-                self.settings.insert(name.to_owned(), value);
-            }
-        }
-        for name in ["enabled", "defrag"] {
-            // `always [madvise] never`: the one in force is in brackets.
-            let chosen = text(&format!("thp/{name}"))
-                .and_then(|v| Some(v.split_once('[')?.1.split_once(']')?.0.to_owned()));
-            if let Some(value) = chosen {
-                self.settings.insert(format!("thp_{name}"), value);
-            }
+            self.settings = settings::read(&OfSnapshot(other));
         }
     }
 
@@ -263,6 +224,22 @@ impl Files for OfSnapshot<'_> {
 
     fn stream(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
         Ok(self.content(name)?.reader())
+    }
+}
+
+/// Nodes whose `meminfo` is looked for.
+const MOST_NODES: u32 = 1024;
+
+/// What sysfs' `meminfo` of each node tells, in the order of the nodes.
+fn nodes(from: &dyn Files) -> Vec<(u32, MemInfo)> {
+    let one = |n: u32| {
+        let text = from.read(&format!("node{n}/meminfo")).ok()?;
+        Some((n, files::meminfo(&text).ok()?))
+    };
+    // Numbers may have gaps, but one of the first nodes is there.
+    match (0..4).any(|n| one(n).is_some()) {
+        true => (0..MOST_NODES).filter_map(one).collect(),
+        false => vec![],
     }
 }
 

@@ -12,6 +12,7 @@ use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
+use super::settings;
 use super::shortage;
 use super::slabs;
 use super::text;
@@ -22,12 +23,12 @@ use crate::era::Era;
 use crate::error::Result;
 use crate::geometry::{self, Counts, Found, Geometry};
 use crate::inspect::files::of_all;
-use crate::inspect::free_rows::{FreeRow, FreeSources, free_rows};
+use crate::inspect::free_rows::{self, FreeRow, FreeSources, free_rows};
 use crate::inspect::{Unread, contradictions, total_free};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::zoneinfo;
+use unfrag_linux::procfs::{MemInfo, PageTypeInfo, zoneinfo};
 
 /// Examines a host.
 ///
@@ -52,6 +53,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     } = geometry_of(e, &rows);
     notes.extend(e.notes.iter().cloned());
     notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
+    let beginnings = free_rows::beginnings(&rows);
     let zones = zones::zones(e, rows, &geometry);
     let kernel = kernel(e, era);
     let blocks = page_flags(e, &zones, &geometry, &mut unread);
@@ -103,18 +105,9 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             bytes(geometry.huge_page_bytes())
         ));
     }
-    if !e.has_sysctls() {
-        unread.push(Unread {
-            file: "sysctls".into(),
-            why: "not there: settings of vm not known, so not judged".into(),
-        });
-    }
-    if !e.settings.contains_key("thp_defrag") {
-        unread.push(Unread {
-            file: "transparent_hugepage/defrag".into(),
-            why: "not there: whether faults wait for huge pages not known, so not judged".into(),
-        });
-    }
+    unread.extend(settings::unread(&e.settings));
+    notes.extend(e.nodes.iter().filter_map(node_amounts));
+    notes.extend(beginnings);
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
         kernel_release: e.release.clone(),
@@ -141,9 +134,10 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         obstacles,
         pinned_pages: pinned(e),
         atomic,
-        slabs: slabs::slabs(e),
+        slabs: slabs::slabs(e, geometry.page_size),
         work: work::work(e),
         advice: vec![],
+        settings: e.settings.clone(),
         advice_lacks: lacks(e),
         notes,
         unread,
@@ -172,7 +166,10 @@ fn geometry_of(e: &Evidence, rows: &[FreeRow]) -> Found {
         managed: of("managed"),
         present: of("present"),
         free: counted.or_else(|| total_free(rows)),
-        pageblock_order: e.types.as_ref().map(|t| t.pageblock_order),
+        pageblock_order: e
+            .types
+            .as_ref()
+            .and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
     })
 }
@@ -241,6 +238,16 @@ fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
         unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
         tunes_lists: era.is_at_least(6, 7),
     }
+}
+
+/// What a node has, by its own `meminfo`.
+fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
+    let size = |name: &str| Some(bytes(meminfo.get(name)?.saturating_mul(1024)));
+    Some(format!(
+        "node {node}: {} free of {}, by its meminfo",
+        size("MemFree")?,
+        size("MemTotal")?
+    ))
 }
 
 /// A note on contiguous memory areas; `None` if the host has none, or no file tells.

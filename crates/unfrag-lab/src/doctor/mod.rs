@@ -5,6 +5,7 @@
 //! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
 //! - [`atomic`]: whether requests that may not wait are at risk.
+//! - [`settings`]: sysctls and the state of transparent huge pages.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
@@ -32,6 +33,7 @@ pub mod predict;
 mod proactive;
 mod roles;
 mod room_advice;
+pub mod settings;
 mod shortage;
 pub mod slabs;
 pub mod text;

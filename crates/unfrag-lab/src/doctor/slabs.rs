@@ -27,9 +27,15 @@ pub struct SlabCache {
     pub over_seconds: Option<f64>,
 }
 
-fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
+fn sizes(info: &SlabInfo, page_size: u64) -> HashMap<&str, u64> {
+    // A table that tells bytes has pages of its own.
+    let table_page = info.table_page().unwrap_or(page_size);
     let pages = |c: &unfrag_linux::procfs::slabinfo::Cache| {
-        c.num_slabs.saturating_mul(c.pagesperslab.into())
+        let pages = c.num_slabs.saturating_mul(c.pagesperslab.into());
+        match table_page == page_size {
+            true => pages,
+            false => pages.saturating_mul(table_page) / page_size.max(1),
+        }
     };
     info.caches
         .iter()
@@ -37,14 +43,14 @@ fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
         .collect()
 }
 
-/// The caches that grew most, then the largest.
-pub fn slabs(e: &Evidence) -> Vec<SlabCache> {
+/// The caches that grew most, then the largest; `page_size` is the host's.
+pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
     let Some(info) = &e.slabs else { return vec![] };
     let before = e
         .earlier_slabs
         .as_ref()
-        .map(|(info, seconds)| (sizes(info), *seconds));
-    let now = sizes(info);
+        .map(|(info, seconds)| (sizes(info, page_size), *seconds));
+    let now = sizes(info, page_size);
     let mut all: Vec<SlabCache> = info
         .caches
         .iter()
@@ -114,7 +120,7 @@ mod tests {
             earlier_slabs: Some((info(&[("dentry", 500), ("leak", 20)]), 60.0)),
             ..Evidence::default()
         };
-        let s = slabs(&e);
+        let s = slabs(&e, 4096);
         assert_eq!(
             (s[0].name.as_str(), s[0].pages, s[0].grown_pages),
             ("leak", 240, Some(200))

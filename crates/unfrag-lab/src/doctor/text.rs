@@ -136,6 +136,16 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Advice");
         advice(d, &mut out);
     }
+    if !d.settings.is_empty() {
+        head(&mut out, "Settings");
+        for (name, value) in &d.settings {
+            let name = match name.strip_prefix("thp_") {
+                Some(name) => format!("transparent_hugepage/{name}"),
+                None => format!("vm.{name}"),
+            };
+            let _ = writeln!(out, "  {name} = {}", printable(value));
+        }
+    }
     for note in &d.notes {
         let _ = writeln!(out, "\nNote: {}.", printable(note));
     }

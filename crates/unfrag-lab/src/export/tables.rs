@@ -18,6 +18,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
         node: v.node(),
         zone: v.name(),
         free: ordinary_orders(&v.nr_free).to_vec(),
+        goes_on: false,
     };
     BuddyInfo {
         zones: zones(m).map(row).collect(),

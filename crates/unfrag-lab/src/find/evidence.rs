@@ -32,18 +32,22 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
             return Ok((live(path, &source, what.seconds)?, None));
         }
     }
-    let (all, recording) = snapshots::read(path)?;
+    let snapshots::Held {
+        snapshots: all,
+        recording,
+        not_read,
+    } = snapshots::read(path)?;
     let at = match what.snapshot {
         Some(name) => {
             let chosen = named(&all, name, &source)?;
             all.iter().position(|s| std::ptr::eq(s, chosen))
         }
-        None => all.iter().rposition(says_something),
+        None => last_telling(&all),
     };
     let at = at.ok_or_else(|| {
         Error::malformed("no snapshot in it says anything of memory")
             .in_file(source.as_ref())
-            .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host")
+            .help(format!("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host{}", snapshots::and_not_read(&not_read)))
     })?;
     let place = match all.len() {
         1 => source.clone(),
@@ -52,6 +56,7 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
     let mut evidence =
         Evidence::of_snapshot(&place, &all[at]).map_err(|e| e.inside(source.as_ref()))?;
     complete(&mut evidence, &all, at, recording.as_ref());
+    evidence.unread.extend(not_read);
     Ok((evidence, recording))
 }
 
@@ -86,8 +91,7 @@ fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Re
 }
 
 /// Files of which each alone says something of memory.
-const TELLING: [&str; 8] = [
-    "slabinfo",
+const TELLING: [&str; 7] = [
     "buddyinfo",
     "zoneinfo",
     "pagetypeinfo",
@@ -97,8 +101,16 @@ const TELLING: [&str; 8] = [
     "extfrag_index",
 ];
 
-fn says_something(s: &Snapshot) -> bool {
-    TELLING.iter().any(|f| s.file(f).is_some())
+/// Files and settings that are worth an answer where nothing else is there.
+const TELLING_LITTLE: [&str; 4] = ["slabinfo", "sysctl-vm", "thp/enabled", "thp/defrag"];
+
+/// The last snapshot that says something of memory, or else of slab caches or settings.
+fn last_telling(all: &[Snapshot]) -> Option<usize> {
+    let last = |files: &[&str]| {
+        let says = |s: &Snapshot| files.iter().any(|f| s.file(f).is_some());
+        all.iter().rposition(says)
+    };
+    last(&TELLING).or_else(|| last(&TELLING_LITTLE))
 }
 
 /// Whether a directory is procfs, or one copy of it.

@@ -34,9 +34,11 @@ pub fn moments(
         return Ok(Inspection {
             source,
             snapshots: vec![moment],
+            not_read: vec![],
         });
     }
-    let mut found = snapshots::snapshots(path, window)?;
+    let held = snapshots::snapshots(path, window)?;
+    let (mut found, not_read) = (held.snapshots, held.not_read);
     if let Some(name) = name {
         found = vec![named(&found, name, &source)?.clone()];
     }
@@ -50,9 +52,22 @@ pub fn moments(
         several => several.iter().map(|s| or_unread(s, page_size)).collect(),
     };
     if snapshots.iter().all(|m| m.zones.is_empty()) {
-        return Err(inspect::nothing_in_it().in_file(source.as_ref()).into());
+        let seen: Vec<Unread> = snapshots
+            .iter()
+            .flat_map(|m| &m.unread)
+            .filter(|u| !u.why.starts_with("not in the snapshot"))
+            .chain(&not_read)
+            .cloned()
+            .collect();
+        return Err(inspect::nothing_in_it(&snapshots::and_not_read(&seen))
+            .in_file(source.as_ref())
+            .into());
     }
-    Ok(Inspection { source, snapshots })
+    Ok(Inspection {
+        source,
+        snapshots,
+        not_read,
+    })
 }
 
 fn of(snapshot: &Snapshot, page_size: Option<u64>) -> unfrag_linux::Result<Moment> {

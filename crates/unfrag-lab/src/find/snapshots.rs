@@ -5,10 +5,12 @@
 
 use super::recordings::is_unfrag;
 use crate::error::{Error as LabError, Remedy, Result};
+use crate::inspect::Unread;
 use std::io::{self, Read};
 use std::path::Path;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Extent, Window};
+use unfrag_linux::snapshots::{Reading, Skipped};
 use unfrag_linux::{Error, file, snapshots};
 
 /// Bytes that are read of standard input at most.
@@ -30,12 +32,35 @@ pub fn name(path: &Path) -> String {
     }
 }
 
-/// The snapshots of a directory, an archive, a pasted text or an `.unfrag` file; of the last also the recording, if
-/// it has events.
+/// What an input holds.
+pub struct Held {
+    /// Its snapshots, in order.
+    pub snapshots: Vec<Snapshot>,
+    /// The recording, of an `.unfrag` file with events.
+    pub recording: Option<Recording>,
+    /// What may belong to a snapshot and was not read, and why.
+    pub not_read: Vec<Unread>,
+}
+
+impl From<Reading> for Held {
+    fn from(reading: Reading) -> Held {
+        let unread = |s: Skipped| Unread {
+            file: s.file,
+            why: s.why,
+        };
+        Held {
+            snapshots: reading.snapshots,
+            recording: None,
+            not_read: reading.skipped.into_iter().map(unread).collect(),
+        }
+    }
+}
+
+/// What a directory, an archive, a pasted text or an `.unfrag` file holds.
 ///
 /// # Errors
 /// If it cannot be read, or nothing in it is known.
-pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
+pub fn read(path: &Path) -> Result<Held> {
     if is_stdin(path) {
         let mut bytes = vec![];
         let stdin = io::stdin().lock();
@@ -51,12 +76,12 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
             true => Ok(split(
                 file::from_bytes(&bytes).map_err(|e| e.in_file(STDIN.as_ref()))?,
             )),
-            false => Ok((snapshots::read_bytes(STDIN, &bytes)?, None)),
+            false => Ok(snapshots::look_at_bytes(STDIN, &bytes)?.into()),
         };
     }
     match !path.is_dir() && is_unfrag(path)? {
         true => Ok(split(file::read(path)?)),
-        false => Ok((snapshots::read(path)?, None)),
+        false => Ok(snapshots::look(path)?.into()),
     }
 }
 
@@ -64,22 +89,51 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
 ///
 /// # Errors
 /// As [`read`], and if the input has no window.
-pub fn snapshots(path: &Path, window: &Window) -> Result<Vec<Snapshot>> {
+pub fn snapshots(path: &Path, window: &Window) -> Result<Held> {
     let are_segments = !segments::list(path)?.is_empty();
     if !are_segments && window.is_all() {
-        return Ok(read(path)?.0);
+        return read(path);
     }
     if !are_segments && (is_stdin(path) || path.is_dir() || !is_unfrag(path)?) {
         return Err(LabError::no_window(Remedy::NameSnapshot));
     }
-    Ok(segments::read(path, window, Extent::Snapshots)?.snapshots)
+    let read = segments::read(path, window, Extent::Snapshots)?;
+    Ok(Held {
+        snapshots: read.snapshots,
+        recording: None,
+        not_read: vec![],
+    })
 }
 
-fn split(recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {
-    if recording.events.is_empty() {
-        return (recording.snapshots, None);
+fn split(mut recording: Recording) -> Held {
+    let has_events = !recording.events.is_empty();
+    let snapshots = match has_events {
+        true => recording.snapshots.clone(),
+        false => std::mem::take(&mut recording.snapshots),
+    };
+    Held {
+        snapshots,
+        recording: has_events.then_some(recording),
+        not_read: vec![],
     }
-    (recording.snapshots.clone(), Some(recording))
+}
+
+/// What was not read, as the end of an error's help; nothing if all was.
+pub fn and_not_read(not_read: &[Unread]) -> String {
+    /// Files that an error names.
+    const MOST: usize = 5;
+    let mut all: Vec<String> = not_read
+        .iter()
+        .take(MOST)
+        .map(|u| format!("{}: {}", u.file, u.why))
+        .collect();
+    if not_read.len() > MOST {
+        all.push(format!("and {} more", not_read.len() - MOST));
+    }
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("; not read: {}", all.join("; ")),
+    }
 }
 
 /// The snapshot of this name.

@@ -91,6 +91,9 @@ fn rows(z: &ZoneChange, c: &Comparison) -> (String, Vec<String>) {
     for (kind, n) in &z.pageblocks {
         count(format!("pageblocks, {kind}"), n);
     }
+    for (kind, n) in &z.free_by_type {
+        count(format!("free pages, {kind}"), n);
+    }
     for (order, n) in z.unusable_index.iter().enumerate() {
         let share = |n: f64| format!("{n:.3}");
         let change = n.change.map(|n| match n {

@@ -62,6 +62,8 @@ pub struct ZoneChange {
     pub watermarks: BTreeMap<String, Change<u64>>,
     /// Pageblocks by type.
     pub pageblocks: BTreeMap<String, Change<u64>>,
+    /// Free pages by type.
+    pub free_by_type: BTreeMap<String, Change<u64>>,
 }
 
 fn counts(before: Option<u64>, after: Option<u64>) -> Change<u64> {
@@ -147,7 +149,16 @@ fn zone(b: &ZoneState, a: &ZoneState) -> ZoneChange {
             b.pageblocks.as_ref().unwrap_or(&BTreeMap::new()),
             a.pageblocks.as_ref().unwrap_or(&BTreeMap::new()),
         ),
+        free_by_type: by_name(&free_by_type(b), &free_by_type(a)),
     }
+}
+
+/// Free pages of each type.
+fn free_by_type(z: &ZoneState) -> BTreeMap<String, u64> {
+    let types = z.free_by_type.iter().flatten();
+    types
+        .map(|(name, free)| (name.clone(), free.pages))
+        .collect()
 }
 
 fn by_name(

@@ -23,6 +23,10 @@ pub struct FreeRow {
     pub zone: String,
     /// Free blocks of each order.
     pub blocks: Option<Vec<u64>>,
+    /// Free blocks of the first orders, where no file tells those of the others.
+    pub beginning: Vec<u64>,
+    /// Free blocks of each order by migrate type, where pagetypeinfo tells them.
+    pub by_type: Vec<TypeBlocks>,
     /// Whether the kernel stopped counting, so that more may be free.
     pub is_capped: bool,
     /// Free pages.
@@ -31,6 +35,32 @@ pub struct FreeRow {
     pub unusable: Option<Vec<i32>>,
     /// The kernel's fragmentation index by order, in thousandths, where the blocks are not known.
     pub fragmentation: Option<Vec<i32>>,
+}
+
+/// Free blocks of one migrate type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeBlocks {
+    /// The type, such as `Movable`.
+    pub name: String,
+    /// Free blocks of each order.
+    pub blocks: Vec<u64>,
+    /// Whether the kernel stopped counting, so that more may be free.
+    pub is_capped: bool,
+}
+
+impl TypeBlocks {
+    /// Free pages of the type; at least so many if the kernel stopped counting.
+    pub fn pages(&self) -> u64 {
+        pages(&self.blocks)
+    }
+}
+
+/// Pages in blocks of each order.
+fn pages(blocks: &[u64]) -> u64 {
+    let each = blocks.iter().enumerate();
+    each.fold(0, |sum: u64, (o, n)| {
+        sum.saturating_add(n.checked_mul(1 << o.min(63)).unwrap_or(u64::MAX))
+    })
 }
 
 impl FreeRow {
@@ -104,11 +134,19 @@ pub struct FreeSources<'a> {
 
 /// A row for each populated zone, from the best of the files.
 pub fn free_rows(from: &FreeSources) -> Vec<FreeRow> {
+    let types = from.types.filter(|t| !t.free.is_empty()).map(of_types);
     if let Some(buddy) = from.buddy {
-        return of_buddyinfo(buddy);
+        let mut rows = of_buddyinfo(buddy);
+        for typed in types.into_iter().flatten() {
+            let is_it = |r: &&mut FreeRow| (r.node, &r.zone) == (typed.node, &typed.zone);
+            if let Some(row) = rows.iter_mut().find(is_it) {
+                row.by_type = typed.by_type;
+            }
+        }
+        return rows;
     }
-    if let Some(types) = from.types.filter(|t| !t.free.is_empty()) {
-        return of_types(types);
+    if let Some(types) = types {
+        return types;
     }
     let mut rows = of_indexes(from);
     for zone in from.zones.iter().flat_map(|z| &z.zones) {
@@ -135,8 +173,10 @@ fn of_buddyinfo(buddy: &BuddyInfo) -> Vec<FreeRow> {
     let row = |r: &unfrag_linux::procfs::buddyinfo::Row| FreeRow {
         node: r.node,
         zone: r.zone.clone(),
-        free_pages: Some(r.free_pages()),
-        blocks: Some(r.free.clone()),
+        // Blocks of orders that were left out are free too.
+        free_pages: (!r.goes_on).then(|| r.free_pages()),
+        blocks: (!r.goes_on).then(|| r.free.clone()),
+        beginning: if r.goes_on { r.free.clone() } else { vec![] },
         ..FreeRow::default()
     };
     buddy.zones.iter().map(row).collect()
@@ -162,12 +202,14 @@ fn of_types(types: &PageTypeInfo) -> Vec<FreeRow> {
             *sum = sum.saturating_add(count.blocks);
             row.is_capped |= count.capped;
         }
+        row.by_type.push(TypeBlocks {
+            name: typed.migratetype.clone(),
+            blocks: typed.counts.iter().map(|c| c.blocks).collect(),
+            is_capped: typed.counts.iter().any(|c| c.capped),
+        });
     }
     for row in &mut rows {
-        let blocks = row.blocks.iter().flatten().enumerate();
-        row.free_pages = Some(blocks.fold(0, |sum: u64, (o, n)| {
-            sum.saturating_add(n.checked_mul(1 << o.min(63)).unwrap_or(u64::MAX))
-        }));
+        row.free_pages = row.blocks.as_deref().map(pages);
     }
     rows
 }
@@ -199,6 +241,22 @@ fn of_indexes(from: &FreeSources) -> Vec<FreeRow> {
     rows
 }
 
+/// What is told of zones of which only the first orders are, a clause each.
+pub fn beginnings(rows: &[FreeRow]) -> Vec<String> {
+    let told = rows.iter().filter(|r| !r.beginning.is_empty());
+    told.map(|row| {
+        let blocks: Vec<String> = row.beginning.iter().map(u64::to_string).collect();
+        format!(
+            "node {}, zone {}: free blocks of the first {} orders alone are told ({}); of the others nothing is known",
+            row.node,
+            row.zone,
+            blocks.len(),
+            blocks.join(", ")
+        )
+    })
+    .collect()
+}
+
 /// Refuses rows with numbers that no kernel has.
 ///
 /// # Errors
@@ -210,13 +268,13 @@ pub fn check(rows: &[FreeRow]) -> Result<()> {
             return Err(Error::unsupported(format!("{}: {n} orders", place()))
                 .help("kernels have between 7 and 24 orders"));
         }
-        let blocks = row.blocks.iter().flatten().enumerate();
-        for (o, &n) in blocks {
-            if n > MOST_PAGES >> o {
+        let blocks = row.blocks.as_ref().unwrap_or(&row.beginning);
+        for (o, &n) in blocks.iter().enumerate() {
+            if n > MOST_PAGES.checked_shr(o as u32).unwrap_or(0) {
                 return Err(Error::too_large(
                     format!("a number of free blocks of {}", place()),
                     n,
-                    MOST_PAGES >> o,
+                    MOST_PAGES.checked_shr(o as u32).unwrap_or(0),
                 ));
             }
         }

@@ -32,6 +32,9 @@ pub struct Inspection {
     pub source: String,
     /// The moments, in order.
     pub snapshots: Vec<Moment>,
+    /// What was there and was not read, with the reason; left out if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<Unread>,
 }
 
 /// Memory at one moment.
@@ -72,6 +75,11 @@ pub struct ZoneState {
     pub watermarks: BTreeMap<String, u64>,
     /// Free blocks of each order; `null` if only indexes were read.
     pub free_blocks: Option<Vec<u64>>,
+    /// Free blocks of the first orders, where no file tells those of the others; left out where `free_blocks` has all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub first_free_blocks: Vec<u64>,
+    /// Free pages by migrate type; `null` without pagetypeinfo.
+    pub free_by_type: Option<BTreeMap<String, FreeOfType>>,
     /// Whether the kernel stopped counting, so that more may be free.
     pub is_capped: bool,
     /// Free blocks of a huge page's size (a larger block counts as several).
@@ -86,6 +94,17 @@ pub struct ZoneState {
     pub extfrag_for_order_9: Option<u64>,
     /// Pageblocks of each type; `null` without pagetypeinfo.
     pub pageblocks: Option<BTreeMap<String, u64>>,
+}
+
+/// What is free in pageblocks of one migrate type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FreeOfType {
+    /// Free pages.
+    pub pages: u64,
+    /// Free blocks of each order.
+    pub blocks: Vec<u64>,
+    /// Whether the kernel stopped counting, so that more may be free.
+    pub is_capped: bool,
 }
 
 /// The moment that a snapshot holds. `page_size` in bytes goes before what the files tell.
@@ -158,7 +177,7 @@ pub fn moment(
         managed: of_all(zones.as_ref(), |z| z.pages("managed")),
         present: of_all(zones.as_ref(), |z| z.pages("present")),
         free: total_free(&rows),
-        pageblock_order: types.as_ref().map(|t| t.pageblock_order),
+        pageblock_order: types.as_ref().and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
     });
     let mut notes = files::partly(&[
@@ -169,6 +188,7 @@ pub fn moment(
         ("extfrag_index", extfrag.as_ref().map(|f| &f.notes)),
     ]);
     notes.extend(found.notes);
+    notes.extend(free_rows::beginnings(&rows));
     notes.extend(contradictions(&rows, zones.as_ref(), &found.geometry));
     let g = found.geometry;
     Ok(Moment {
@@ -240,6 +260,8 @@ fn zone_state(
             .filter_map(|&m| Some((m.to_owned(), zone?.pages(m)?)))
             .collect(),
         free_blocks: row.blocks.clone(),
+        first_free_blocks: row.beginning.clone(),
+        free_by_type: free_by_type(row),
         is_capped: row.is_capped,
         free_huge_blocks: row.whole_blocks(huge),
         unusable_index: orders
@@ -252,6 +274,18 @@ fn zone_state(
         extfrag_for_order_9: row.outside(huge),
         pageblocks: types.and_then(|t| pageblocks(t, row)),
     }
+}
+
+fn free_by_type(row: &FreeRow) -> Option<BTreeMap<String, FreeOfType>> {
+    let of = |t: &free_rows::TypeBlocks| {
+        let free = FreeOfType {
+            pages: t.pages(),
+            blocks: t.blocks.clone(),
+            is_capped: t.is_capped,
+        };
+        (t.name.clone(), free)
+    };
+    (!row.by_type.is_empty()).then(|| row.by_type.iter().map(of).collect())
 }
 
 fn pageblocks(types: &PageTypeInfo, row: &FreeRow) -> Option<BTreeMap<String, u64>> {
@@ -268,11 +302,11 @@ fn pageblocks(types: &PageTypeInfo, row: &FreeRow) -> Option<BTreeMap<String, u6
     Some(named.collect())
 }
 
-/// The error of an input that holds no file which tells free memory.
-pub fn nothing_in_it() -> Error {
-    Error::malformed("no file in it tells free memory by order").help(
-        "give a copy of /proc/buddyinfo or /proc/pagetypeinfo, a directory or an archive of such, or /proc",
-    )
+/// The error of an input that holds no file which tells free memory; `not_read` ends its help.
+pub fn nothing_in_it(not_read: &str) -> Error {
+    Error::malformed("no file in it tells free memory by order").help(format!(
+        "give a copy of /proc/buddyinfo or /proc/pagetypeinfo, a directory or an archive of such, or /proc{not_read}"
+    ))
 }
 
 #[cfg(test)]

@@ -13,7 +13,18 @@ pub fn render(inspection: &Inspection, screen: &Screen) -> Text {
     let mut out = Text::new();
     match inspection.snapshots.as_slice() {
         [moment] => full(moment, &inspection.source, screen, &mut out),
-        moments => overview(moments, &inspection.source, screen, &mut out),
+        moments => {
+            overview(moments, &inspection.source, screen, &mut out);
+            by_type(moments, screen, &mut out);
+        }
+    }
+    for unread in &inspection.not_read {
+        let _ = writeln!(
+            out,
+            "{}: {}",
+            printable(&unread.file),
+            printable(&unread.why)
+        );
     }
     out
 }
@@ -103,6 +114,29 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
             bytes(moment.huge_page_bytes),
             moment.huge_order
         );
+    }
+    if !zone.first_free_blocks.is_empty() {
+        let blocks: Vec<String> = zone
+            .first_free_blocks
+            .iter()
+            .map(|&n| thousands(n))
+            .collect();
+        let _ = writeln!(
+            out,
+            "free blocks of the first orders: {}; of the others nothing is known",
+            blocks.join(", ")
+        );
+    }
+    if let Some(types) = &zone.free_by_type {
+        let types: Vec<String> = types
+            .iter()
+            .filter(|(_, free)| free.pages > 0)
+            .map(|(name, free)| {
+                let least = if free.is_capped { " at least" } else { "" };
+                format!("{} {}{least}", printable(name), mib(free.pages))
+            })
+            .collect();
+        let _ = writeln!(out, "free by type: {}", types.join(", "));
     }
     if let Some(blocks) = &zone.pageblocks {
         let blocks: Vec<String> = blocks
@@ -208,6 +242,59 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut Text) {
     notes.dedup();
     for note in notes {
         let _ = writeln!(out, "note: {}", printable(note));
+    }
+}
+
+/// Free memory of each zone by type, a line for each type and a column for each of up to four moments, with the difference
+/// between the first and the last.
+fn by_type(moments: &[Moment], screen: &Screen, out: &mut Text) {
+    /// Moments that fit on a line.
+    const MOST: usize = 4;
+    let telling: Vec<&Moment> = moments
+        .iter()
+        .filter(|m| m.zones.iter().any(|z| z.free_by_type.is_some()))
+        .collect();
+    let (Some(first), Some(last)) = (telling.first(), telling.last()) else {
+        return;
+    };
+    if telling.len() < 2 {
+        return;
+    }
+    let shown: Vec<&Moment> = match telling.len() {
+        ..=MOST => telling.clone(),
+        n => [&telling[..1], &telling[n - 1..]].concat(),
+    };
+    let free = |m: &Moment, zone: &ZoneState, name: &str| {
+        let is_it = |z: &&ZoneState| (z.node, &z.zone) == (zone.node, &zone.zone);
+        let free = m
+            .zones
+            .iter()
+            .find(is_it)?
+            .free_by_type
+            .as_ref()?
+            .get(name)?;
+        Some(free.pages as f64 * m.page_size as f64 / f64::from(1 << 20))
+    };
+    out.push('\n');
+    let mut head = format!("{:<36}", "free by type, MiB");
+    for moment in &shown {
+        let _ = write!(head, " {:>12}", printable(&moment.name));
+    }
+    out.push_head(screen, &format!("{head} {:>12}", "difference"));
+    for zone in &last.zones {
+        for name in zone.free_by_type.iter().flat_map(|t| t.keys()) {
+            let place = format!("Node {}, zone {}, {name}", zone.node, zone.zone);
+            let all: Vec<Option<f64>> = shown.iter().map(|m| free(m, zone, name)).collect();
+            if all.iter().all(|n| *n == Some(0.0)) {
+                continue;
+            }
+            let number = |n: &Option<f64>| n.map_or_else(|| "-".to_owned(), |n| format!("{n:.1}"));
+            let cells: String = all.iter().map(|n| format!(" {:>12}", number(n))).collect();
+            let change = free(first, zone, name).zip(free(last, zone, name));
+            let change = change.map_or_else(String::new, |(b, a)| format!("{:+.1}", a - b));
+            let line = format!("{:<36}{cells} {change:>12}", printable(&place));
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
     }
 }
 

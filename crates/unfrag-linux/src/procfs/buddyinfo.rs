@@ -24,6 +24,8 @@ pub struct Row {
     pub zone: String,
     /// Free blocks of order n at index n, over all migratetypes; per-CPU pages are not among them.
     pub free: Vec<u64>,
+    /// Whether higher orders were left out, as `...` at the end says, so that their blocks are not known.
+    pub goes_on: bool,
 }
 
 impl Row {
@@ -68,6 +70,7 @@ impl BuddyInfo {
                 node,
                 zone,
                 free: read_numbers(&mut scan)?,
+                goes_on: false,
             });
         }
         Ok(Self {
@@ -80,14 +83,22 @@ impl BuddyInfo {
         let mut zones: Vec<Row> = vec![];
         let mut rows = Rows::default();
         let notes = read_lines(source, |line, ended| {
-            let text = format!("{line}\n");
+            let whole = line.trim_end();
+            let numbers = whole.trim_end_matches(['.', '…']);
+            let goes_on = whole.ends_with("...") || whole.ends_with('…');
+            let text = format!("{}\n", if goes_on { numbers } else { line });
             let mut scan = Scan::new("buddyinfo", text.as_bytes());
             let (node, zone) = read_zone(&mut scan).ok()?;
             let free = read_numbers(&mut scan).ok()?;
-            if free.is_empty() || !rows.is_whole(line, free.len(), ended) {
+            if free.is_empty() || !(goes_on || rows.is_whole(line, free.len(), ended)) {
                 return None;
             }
-            zones.push(Row { node, zone, free });
+            zones.push(Row {
+                node,
+                zone,
+                free,
+                goes_on,
+            });
             Some(())
         });
         (!zones.is_empty()).then_some(Self { zones, notes })
@@ -100,6 +111,7 @@ impl BuddyInfo {
                 write_zone(out, row.node, &row.zone)?;
                 out.push(' ');
                 row.free.iter().try_for_each(|n| write!(out, "{n:>6} "))?;
+                out.push_str(if row.goes_on { "..." } else { "" });
                 out.push('\n');
             }
             Ok(())

@@ -38,6 +38,11 @@ pub struct PageTypeInfo {
 }
 
 impl PageTypeInfo {
+    /// The order of a pageblock, if the text tells it: lines that were left out of it tell nothing.
+    pub fn told_pageblock_order(&self) -> Option<u32> {
+        Some(self.pageblock_order).filter(|&order| order > 0)
+    }
+
     /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors

@@ -9,6 +9,11 @@ use crate::error::Error;
 use std::fmt::Write;
 use unfrag_slab::CacheInfo;
 
+/// Bytes of the pages that a cache has in a table which tells bytes alone, as `slabtop` prints it.
+pub const TABLE_PAGE: u64 = 4096;
+
+const PAGES_OF: &str = ", pages of ";
+
 const TUNABLES: &str = " : tunables ";
 const SLABDATA: &str = " : slabdata ";
 
@@ -179,6 +184,16 @@ impl SlabInfo {
             }
             Ok(())
         }))
+    }
+
+    /// The version of a file made from a table that tells bytes, in pages of `bytes`.
+    pub fn version_with_pages(bytes: u64) -> String {
+        format!("2.1{PAGES_OF}{bytes}")
+    }
+
+    /// Bytes in a page of this file, if it was made from a table that tells bytes; else its pages are the host's.
+    pub fn table_page(&self) -> Option<u64> {
+        self.version.split_once(PAGES_OF)?.1.trim().parse().ok()
     }
 
     /// The cache called `name`.

@@ -6,16 +6,14 @@
 //! counts as `version` and `sysctl-vm`, and a file with a longer name, such as `buddyinfo.txt`, as what its
 //! content shows.
 //!
-//! Of sysfs, the directories of nodes give meminfo and vmstat by node: their sums are those of the host, where it has none
-//! of its own.
-//!
 //! Invariant: for each host and file there is at most one entry; the first in the order of [`place`]'s
 //! ranks is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
-use super::{KNOWN, foreign, index, logs, pasted};
+use super::foreign::nodes;
+use super::{KNOWN, index, logs, pasted};
 use crate::procfs::uptime;
 
 /// Files by which a `proc` of a host is known.
@@ -38,6 +36,64 @@ pub(super) fn is_wanted(directory: &[String], name: &str) -> bool {
     alias(name).is_some()
         || (below(&["proc", "sys", "vm"]) && !write_only.contains(&name))
         || (below(&["mm", "transparent_hugepage"]) && ["enabled", "defrag"].contains(&name))
+        || (node_of(directory).is_some() && name == "numastat")
+}
+
+/// The node whose files of sysfs are in a directory, and the directory that stands for its host.
+fn node_of(directory: &[String]) -> Option<(u32, &[String])> {
+    let (last, above) = directory.split_last()?;
+    let node = last.strip_prefix("node")?.parse().ok()?;
+    let ends = [
+        &["sys", "devices", "system", "node"][..],
+        &["system", "node"],
+        &["node"],
+    ];
+    let end = ends
+        .iter()
+        .find(|end| above.len() >= end.len() && above[above.len() - end.len()..] == ***end);
+    let root = end.map_or(0, |end| end.len());
+    Some((node, &above[..above.len() - root]))
+}
+
+/// Files of nodes become files of their hosts, where no file of the host's `proc` tells the same.
+fn with_nodes(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut texts: BTreeMap<Vec<String>, (String, Option<u64>)> = BTreeMap::new();
+    let mut others = vec![];
+    for entry in entries {
+        let place = node_of(&entry.directory).map(|(node, root)| (node, root.to_vec()));
+        let is_file = ["meminfo", "vmstat", "numastat"].contains(&entry.name.as_str());
+        let Some((node, root)) = place.filter(|_| is_file && !logs::is_log(entry.text())) else {
+            others.push(entry);
+            continue;
+        };
+        let (text, modified) = texts.entry(root).or_default();
+        *modified = (*modified).max(entry.modified);
+        for line in String::from_utf8_lossy(entry.text()).lines() {
+            match nodes::counter(node, line) {
+                Some((_, line)) => text.push_str(&line),
+                None => text.push_str(line),
+            }
+            text.push('\n');
+        }
+    }
+    for (root, (text, modified)) in texts {
+        let below_root = |e: &Entry, name: &str| {
+            let is_there = e.directory == root
+                || e.directory.strip_prefix(&root[..]) == Some(&["proc".to_owned()]);
+            is_there && e.name == name
+        };
+        for (name, text) in nodes::of_text(&text).unwrap_or_default() {
+            if !others.iter().any(|e| below_root(e, &name)) {
+                others.push(Entry {
+                    directory: root.clone(),
+                    name,
+                    modified,
+                    content: text.into_bytes().into(),
+                });
+            }
+        }
+    }
+    others
 }
 
 /// The file of a snapshot that the output of a command, kept under `name`, stands for.
@@ -65,6 +121,10 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
             name @ ("enabled" | "defrag"),
         ] => Some((format!("thp/{name}"), 0)),
         ["sos_commands", "kernel", name] => alias(name).map(|file| (file.to_owned(), 2)),
+        // Made of sysfs' files of the nodes.
+        [name] if name.starts_with("node") && name.ends_with("/meminfo") => {
+            Some((name.to_owned(), 0))
+        }
         [name] if alias(name).is_some() => alias(name).map(|file| (file.to_owned(), 3)),
         [name] if KNOWN.contains(&name) && !["uptime", "version"].contains(&name) => {
             Some((name.to_owned(), 4))
@@ -76,7 +136,7 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
 
 /// Puts the files of each host into its root, under their names in a snapshot.
 pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
-    let entries = with_nodes_summed(entries);
+    let entries = with_nodes(entries);
     let mut roots = BTreeSet::new();
     for entry in &entries {
         if let Some((last, root)) = entry.directory.split_last()
@@ -138,7 +198,9 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
             .any(|e| is_known(&e.name) || logs::is_log(e.text()));
     let mut taken = BTreeSet::new();
     for mut entry in others {
-        let is_file = is_known(&entry.name) || entry.name == index::NAME;
+        // A name with a directory is one that was given here, such as `node0/meminfo`.
+        let is_file =
+            is_known(&entry.name) || entry.name == index::NAME || entry.name.contains('/');
         if !is_file && !logs::is_log(entry.text()) {
             if !nothing_else && !directories.contains(&entry.directory) {
                 continue;
@@ -157,78 +219,6 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
     }
     arranged.extend(of_hosts.into_values().map(|(_, entry)| entry));
     arranged
-}
-
-/// The directory of a host in whose tree this one is that of a node.
-fn host_of_node(directory: &[String]) -> Option<Vec<String>> {
-    let (last, above) = directory.split_last()?;
-    let number = last.strip_prefix("node")?;
-    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let ends: [&[&str]; 3] = [
-        &["sys", "devices", "system", "node"],
-        &["system", "node"],
-        &["node"],
-    ];
-    let end = ends
-        .iter()
-        .find(|end| above.len() >= end.len() && above[above.len() - end.len()..] == ***end);
-    Some(above[..above.len() - end.map_or(0, |end| end.len())].to_vec())
-}
-
-/// Puts meminfo and vmstat of the host in the place of those of its nodes.
-fn with_nodes_summed(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut of_nodes: BTreeMap<(Vec<String>, String), Vec<Entry>> = BTreeMap::new();
-    let mut others = vec![];
-    for entry in entries {
-        let root = match &entry.name[..] {
-            "meminfo" if entry.text().starts_with(b"Node ") => {
-                Some(host_of_node(&entry.directory).unwrap_or_else(|| entry.directory.clone()))
-            }
-            "vmstat" => host_of_node(&entry.directory),
-            _ => None,
-        };
-        match root {
-            Some(root) => of_nodes
-                .entry((root, entry.name.clone()))
-                .or_default()
-                .push(entry),
-            None => others.push(entry),
-        }
-    }
-    for ((directory, name), nodes) in of_nodes {
-        let is_of_host = |e: &Entry| {
-            let of_proc = e
-                .directory
-                .split_last()
-                .is_some_and(|(last, root)| last == "proc" && root == directory);
-            e.name == name && (e.directory == directory || of_proc)
-        };
-        if others.iter().any(is_of_host) {
-            continue;
-        }
-        let texts: Vec<_> = nodes
-            .iter()
-            .map(|e| String::from_utf8_lossy(e.text()).into_owned())
-            .collect();
-        let sum = match &name[..] {
-            "meminfo" => foreign::sum_of_nodes(&texts.join("\n")),
-            _ => foreign::sum_of_counters(texts.iter().map(|t| &t[..])),
-        };
-        // What is no such file is left as it is, and said to be damaged.
-        let (Some(sum), Some(first)) = (sum, nodes.first()) else {
-            others.extend(nodes);
-            continue;
-        };
-        others.push(Entry {
-            directory,
-            name,
-            modified: first.modified,
-            content: sum.into_bytes().into(),
-        });
-    }
-    others
 }
 
 /// Reads an entry as pasted text that holds `file` once; leaves the file's content in it.

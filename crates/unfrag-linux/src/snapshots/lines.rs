@@ -1,29 +1,14 @@
 //! Which procfs file a line of pasted text belongs to, by what is in the line.
 //!
-//! Invariant: a line is claimed for a file only where its form shows it, whatever file the line before belongs to; prose
-//! is claimed for none.
+//! Invariant: a line is claimed for a file only where its form shows it; prose is claimed for none. What came before decides
+//! only among the files whose form a line has.
 
-use super::file_names::KNOWN;
-use super::line::{Line, is_number, prompt};
+use std::collections::BTreeSet;
+
+use super::foreign;
+use super::headings::heading;
+use super::line::Line;
 use super::settings;
-
-/// Internal name of a table of the kernel's `slabinfo` tool.
-pub(super) const SLAB_TOOL: &str = "slabinfo of the kernel's tools";
-/// Internal name of the table of `slabtop`.
-pub(super) const SLABTOP: &str = "slabtop";
-/// Internal name of free lists as node_exporter gives them.
-pub(super) const EXPORTED_LISTS: &str = "node_buddyinfo_blocks of node_exporter";
-/// Internal name of amounts as node_exporter gives them.
-pub(super) const EXPORTED_AMOUNTS: &str = "node_memory of node_exporter";
-/// Internal name of counters as node_exporter gives them.
-pub(super) const EXPORTED_COUNTERS: &str = "node_vmstat of node_exporter";
-/// Internal name of the amounts of nodes, as sysfs gives them.
-pub(super) const NODE_AMOUNTS: &str = "meminfo of nodes";
-/// Internal name of the free lists as the debugger `crash` prints them.
-pub(super) const CRASH: &str = "kmem -f of crash";
-
-/// Orders that a kernel has at least.
-const FEWEST_ORDERS: usize = 7;
 
 /// What came before a line.
 #[derive(Default)]
@@ -32,12 +17,67 @@ pub(super) struct Context {
     pub current: Option<&'static str>,
     /// The file that a heading named.
     pub named: Option<&'static str>,
-    /// Types of the table of pageblocks of which rows of pagetypeinfo are; `None` where they are free lists.
-    pub block_types: Option<usize>,
+    /// Columns of the table of pageblocks that rows of pagetypeinfo are in; `None` where they are in none.
+    pub blocks: Option<usize>,
     /// Whether zoneinfo has lost its indentation.
     pub flat: bool,
-    /// Whether the last line of a zone of zoneinfo was read.
-    pub zone_over: bool,
+    /// The zone of zoneinfo that the line before belongs to.
+    pub zone: ZoneSoFar,
+}
+
+/// What was seen of a zone of zoneinfo, to tell where it ends.
+#[derive(Default)]
+pub(super) struct ZoneSoFar {
+    /// Names of its lines, but those of its per-CPU lists.
+    names: BTreeSet<String>,
+    /// Whether nothing but the next zone can follow.
+    is_over: bool,
+}
+
+impl ZoneSoFar {
+    /// Takes a line of the zone.
+    pub fn add(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(name), value) = (words.next(), words.next()) else {
+            return;
+        };
+        // These are the last lines of a zone; one without memory has nothing below its protection.
+        self.is_over |= name == "start_pfn:" || (name == "present" && value == Some("0"));
+        if !name.ends_with(':') {
+            self.names.insert(name.to_owned());
+        }
+    }
+
+    /// Whether a line `name number` can be one more of this zone: its counters come once, and are not those of vmstat alone.
+    fn takes(&self, name: &str) -> bool {
+        const OF_VMSTAT: [&str; 21] = [
+            "compact_",
+            "thp_",
+            "allocstall",
+            "pgalloc_",
+            "pgfree",
+            "pgfault",
+            "pgmajfault",
+            "pgpgin",
+            "pgpgout",
+            "pgscan",
+            "pgsteal",
+            "pgmigrate_",
+            "pgskip_",
+            "pgactivate",
+            "pgdeactivate",
+            "pswp",
+            "oom_kill",
+            "drop_",
+            "kswapd_",
+            "htlb_",
+            "balloon_",
+        ];
+        let is_line = ["min", "low", "high", "managed", "spanned", "boost", "cma"].contains(&name);
+        !self.names.contains(name)
+            && (!self.is_over || is_line)
+            && !OF_VMSTAT.iter().any(|start| name.starts_with(start))
+    }
 }
 
 /// Says what `line` is.
@@ -79,44 +119,21 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     {
         return Some(Line::Release(release));
     }
-    let words: Vec<&str> = text.split_ascii_whitespace().take(32).collect();
-    if words.starts_with(&["Name", "Objects", "Objsize"]) {
-        return Some(Line::Of(SLAB_TOOL, Some(String::new())));
+    if let Some((kind, key)) = foreign::claim(text, context.current) {
+        return Some(Line::Of(kind, key));
     }
-    if words.starts_with(&["ZONE", "NAME", "SIZE", "FREE"])
-        || words.starts_with(&["AREA", "SIZE"])
-        || (words == ["NODE"] && context.current != Some(CRASH))
+    if let Some(line) = sysctl(text) {
+        return Some(line);
+    }
+    if let Some((name, value)) = settings::stated(text) {
+        return Some(Line::Setting(name, value));
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().take(16).collect();
+    if context.current == Some("zoneinfo")
+        && (indented || context.flat)
+        && is_of_zone(&words, context)
     {
-        return Some(Line::Of(CRASH, None));
-    }
-    if words.starts_with(&["OBJS", "ACTIVE", "USE"]) {
-        return Some(Line::Of(SLABTOP, Some(String::new())));
-    }
-    if let Some(line) = exported(text).or_else(|| of_node(&words)) {
-        return Some(line);
-    }
-    if let Some(line) = settings::of_line(text).or_else(|| sysctl(text)) {
-        return Some(line);
-    }
-    // The last line of a zone is not followed by another one of it.
-    let in_zone =
-        (indented || context.flat) && (!context.zone_over || text.starts_with("inactive_ratio"));
-    match (context.current, &words[..]) {
-        (Some("zoneinfo"), _) if in_zone => {
-            return Some(Line::Of("zoneinfo", None));
-        }
-        (Some(SLAB_TOOL), [_, _, _, _, slabs, ..]) if slabs.contains('/') => {
-            return Some(Line::Of(SLAB_TOOL, None));
-        }
-        (Some(SLABTOP), [objects, active, used, ..])
-            if is_number(objects) && is_number(active) && used.ends_with('%') =>
-        {
-            return Some(Line::Of(SLABTOP, None));
-        }
-        (Some(CRASH), [number, ..]) if is_number(number) => {
-            return Some(Line::Of(CRASH, None));
-        }
-        _ => {}
+        return Some(Line::Of("zoneinfo", None));
     }
     match words[..] {
         [name, value] if is_number(value) && name.ends_with(':') => of_meminfo(name),
@@ -134,41 +151,21 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     }
 }
 
-/// A metric of node_exporter.
-fn exported(text: &str) -> Option<Line> {
-    let (name, value) = text.rsplit_once(' ')?;
-    value.parse::<f64>().ok()?;
-    let kinds = [
-        ("node_buddyinfo_blocks{", EXPORTED_LISTS),
-        ("node_memory_", EXPORTED_AMOUNTS),
-        ("node_vmstat_", EXPORTED_COUNTERS),
-    ];
-    let (_, kind) = kinds.iter().find(|(start, _)| name.starts_with(start))?;
-    Some(Line::Of(kind, Some(name.to_owned())))
-}
-
-/// A line of a node's meminfo, `Node 0 MemTotal: 1030924 kB`, or of a table of free lists as drgn prints it,
-/// `Node 0 DMA32 6 5 7 …`.
-fn of_node(words: &[&str]) -> Option<Line> {
-    let ["Node", node, rest @ ..] = words else {
-        return None;
-    };
-    if !is_number(node) {
-        return None;
-    }
-    match rest {
-        [name, value] | [name, value, "kB"] if name.ends_with(':') && is_number(value) => {
-            Some(Line::Of(NODE_AMOUNTS, Some(format!("{node} {name}"))))
+/// Whether a line can be one of the zone at hand.
+fn is_of_zone(words: &[&str], context: &Context) -> bool {
+    match *words {
+        [name, value] if is_number(value) && !name.ends_with(':') => context.zone.takes(name),
+        [name, _, "kB"] => !name.ends_with(':'),
+        [name, value] if is_number(value) => !name.starts_with(|c: char| c.is_ascii_uppercase()),
+        // Without indentation, only the lines that every kernel has tell zoneinfo from prose.
+        [first, second, ..] if context.flat => {
+            ["protection:", "cpu:"].contains(&first)
+                || [("pages", "free"), ("per-node", "stats"), ("vm", "stats")]
+                    .contains(&(first, second))
         }
-        [zone, counts @ ..]
-            if counts.len() >= FEWEST_ORDERS
-                && zone.starts_with(|c: char| c.is_ascii_uppercase())
-                && counts.iter().all(|n| is_number(n)) =>
-        {
-            let row = format!("Node {node}, zone {zone:>8} {} ", counts.join(" "));
-            Some(Line::As("buddyinfo", Some(format!("{node}{zone}")), row))
-        }
-        _ => None,
+        [only] if context.flat => only == "pagesets" || is_number(only),
+        [_, ..] => heading(&words.join(" ")).is_none(),
+        [] => true,
     }
 }
 
@@ -197,10 +194,8 @@ fn zone_row(text: &str) -> Option<(&str, &str)> {
 
 fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
     let key = Some(zone.split_ascii_whitespace().collect::<String>());
-    // Free lists have more orders than there are types.
-    let numbers = rest.split_ascii_whitespace().count();
-    let of_blocks = context.current == Some("pagetypeinfo")
-        && context.block_types.is_some_and(|types| numbers <= types);
+    let columns = rest.split_ascii_whitespace().count();
+    let of_blocks = context.current == Some("pagetypeinfo") && context.blocks == Some(columns);
     let first = rest.split_ascii_whitespace().next().unwrap_or("");
     if rest.is_empty() {
         Line::Of("zoneinfo", key)
@@ -217,7 +212,7 @@ fn of_zone(zone: &str, rest: &str, context: &Context) -> Line {
         Line::Of(file, key)
     } else if !first.starts_with(|c: char| c.is_ascii_digit()) {
         Line::Other
-    } else if of_blocks || context.named == Some("pagetypeinfo") {
+    } else if of_blocks || (context.named == Some("pagetypeinfo") && context.blocks.is_none()) {
         Line::Of("pagetypeinfo", None)
     } else {
         Line::Of("buddyinfo", key)
@@ -251,7 +246,7 @@ fn sysctl(text: &str) -> Option<Line> {
         "kernel.", "net.", "fs.", "dev.", "debug.", "abi.", "user.", "crypto.", "sunrpc.",
     ];
     let other = text.contains(" = ") && others.iter().any(|o| name.starts_with(o)) && is_name(name);
-    other.then(|| Line::Heading(vec![]))
+    other.then_some(Line::HEADING)
 }
 
 /// The release in the text of `/proc/version` or of `uname -a`.
@@ -269,6 +264,10 @@ fn is_release(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
         && word.contains('.')
         && word.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_decimal(word: &str) -> bool {
@@ -294,44 +293,4 @@ fn is_counter(name: &str, context: &Context) -> bool {
     let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let inside = context.current == Some("vmstat") || context.named == Some("vmstat");
     fits && (inside || STARTS.iter().any(|s| name.starts_with(s)))
-}
-
-/// A heading or prompt, with the files that it names.
-fn heading(line: &str) -> Option<Line> {
-    let text = line.trim();
-    if text.starts_with("```") || text.starts_with("~~~") {
-        return Some(Line::Heading(vec![]));
-    }
-    let separators = |c: char| c.is_whitespace() || "()<>\"'`;,|&[]*".contains(c);
-    let named = |word: &str| {
-        let word = word.trim_end_matches([':', '.']);
-        let (directory, name) = word.rsplit_once('/').unwrap_or(("", word));
-        let inside = ["/proc", "proc", "/extfrag", "extfrag"]
-            .iter()
-            .any(|d| directory.ends_with(d));
-        KNOWN.iter().copied().find(|k| *k == name && inside)
-    };
-    let mut files: Vec<&'static str> = text.split(separators).filter_map(named).collect();
-    let refused = ["ermission denied", "o such file", "not permitted"];
-    if let [file] = files[..]
-        && refused.iter().any(|r| text.contains(r))
-    {
-        return Some(Line::Refused(file));
-    }
-    // A heading of nothing but the name, such as `## buddyinfo` or `zoneinfo:`.
-    let bare = text.trim_matches(|c: char| c.is_whitespace() || "#*=-:_`".contains(c));
-    let bare = bare.strip_suffix(".txt").unwrap_or(bare);
-    files.extend(KNOWN.iter().copied().filter(|k| *k == bare));
-    let command = prompt(text).unwrap_or(text);
-    if command.starts_with("uname") || bare == "uname" {
-        files.push("version");
-    }
-    if command.starts_with("sysctl ") {
-        files.push("sysctl-vm");
-    }
-    let is_heading = !files.is_empty()
-        || prompt(text).is_some()
-        || text.starts_with("Every ")
-        || text.starts_with("------");
-    is_heading.then_some(Line::Heading(files))
 }

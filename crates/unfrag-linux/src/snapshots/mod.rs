@@ -8,7 +8,9 @@
 //! - a directory that holds such archives;
 //! - the tree of a whole host, such as a sosreport or a must-gather, or its archive (xz and bzip2 too),
 //!   with its release and its sysctls;
-//! - text of one or more procfs files, as people paste it: known by its content, whatever its name.
+//! - text of one or more procfs files, as people paste it, of settings, and of tables of other tools that hold their
+//!   numbers: known by its content, whatever its name;
+//! - sysfs' files of nodes (`node0/meminfo`, `vmstat`, `numastat`), as one host.
 //!
 //! The time of a copy comes from the best source that any of them has, and from that one only, since
 //! the clocks of sources differ: `index.tsv` (record, nanoseconds before and after reading), else the `uptime`
@@ -20,9 +22,11 @@
 //! the same under another name.
 
 pub(crate) mod dates;
+mod decoration;
 mod entry;
 mod file_names;
 mod foreign;
+mod headings;
 mod hosts;
 mod index;
 mod line;
@@ -30,7 +34,9 @@ mod lines;
 mod logs;
 mod pasted;
 mod settings;
+mod skipped;
 mod source;
+mod wrapped;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,6 +48,7 @@ use entry::Entry;
 use source::Found;
 
 pub use file_names::KNOWN;
+pub use skipped::Skipped;
 
 /// Reads all snapshots of a directory, archive or log.
 ///
@@ -71,9 +78,44 @@ pub fn read_all(paths: &[&Path]) -> Result<Vec<Snapshot>> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Snapshot>> {
+    Ok(look_at_bytes(name, bytes)?.snapshots)
+}
+
+/// Snapshots, and what was there and was not read.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// The snapshots, in order.
+    pub snapshots: Vec<Snapshot>,
+    /// Files that may belong to one, and were not read: empty ones, links, names that lead outside.
+    pub skipped: Vec<Skipped>,
+}
+
+/// As [`read`], with what was not read.
+///
+/// # Errors
+/// As there.
+pub fn look(path: &Path) -> Result<Reading> {
+    let mut found = Found::default();
+    source::read(path, &mut found)?;
+    let skipped = std::mem::take(&mut found.skipped);
+    Ok(Reading {
+        snapshots: in_order(found)?,
+        skipped,
+    })
+}
+
+/// As [`read_bytes`], with what was not read.
+///
+/// # Errors
+/// As there.
+pub fn look_at_bytes(name: &str, bytes: &[u8]) -> Result<Reading> {
     let mut found = Found::default();
     source::read_bytes(name, bytes, &mut found).map_err(|e| e.in_file(Path::new(name)))?;
-    in_order(found).map_err(|e| e.in_file(Path::new(name)))
+    let skipped = std::mem::take(&mut found.skipped);
+    Ok(Reading {
+        snapshots: in_order(found).map_err(|e| e.in_file(Path::new(name)))?,
+        skipped,
+    })
 }
 
 fn in_order(found: Found) -> Result<Vec<Snapshot>> {

@@ -1,109 +1,75 @@
-//! Settings of the kernel in pasted text: files of one value, as `cat`, `head` and `grep .` print them.
+//! Settings of the kernel as people paste them: with their paths before the values, as `grep . FILES` prints them, or
+//! below the command that printed the values alone.
 //!
-//! Invariant: a value is taken only where the line tells its file, or where the command before it named the file and the
-//! value has the form that this file has.
+//! A setting has the name of its file in a snapshot: `sys/vm/NAME` of `/proc/sys/vm`, `thp/NAME` of
+//! `/sys/kernel/mm/transparent_hugepage` and `hugepages/NAME` of `/sys/kernel/mm/hugepages`.
+//!
+//! Invariant: a value is taken only where its setting is named, and where it has the form of that setting's values.
 
-use super::line::{Line, is_number, prompt};
-use std::collections::VecDeque;
+/// Directories of settings, and what stands for them in a snapshot.
+const PLACES: [(&str, &str); 3] = [
+    ("/proc/sys/vm/", "sys/vm/"),
+    ("/sys/kernel/mm/transparent_hugepage/", "thp/"),
+    ("/sys/kernel/mm/hugepages/", "hugepages/"),
+];
 
-/// Where `/proc/sys/vm` is.
-const VM: &str = "/proc/sys/vm/";
-/// Where settings of transparent huge pages are.
-const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/";
-/// Commands that print the contents of files, one after the other.
-const PRINTERS: [&str; 6] = ["cat", "head", "tail", "more", "less", "sudo"];
+/// Settings of `vm` that are known by their name alone.
+const OF_VM: [&str; 14] = [
+    "min_free_kbytes",
+    "watermark_scale_factor",
+    "watermark_boost_factor",
+    "compaction_proactiveness",
+    "compact_unevictable_allowed",
+    "extfrag_threshold",
+    "defrag_mode",
+    "nr_hugepages",
+    "nr_overcommit_hugepages",
+    "vfs_cache_pressure",
+    "percpu_pagelist_high_fraction",
+    "swappiness",
+    "zone_reclaim_mode",
+    "lowmem_reserve_ratio",
+];
 
-/// A setting of a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    /// The file of the snapshot.
-    file: &'static str,
-    /// Its name, where the file holds several.
-    name: String,
-}
-
-impl Setting {
-    /// The setting whose file is at this path.
-    fn at(path: &str) -> Option<Setting> {
-        if let Some(name) = path.strip_prefix(VM) {
-            let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-            return (fits && !name.is_empty()).then(|| Setting {
-                file: "sysctl-vm",
-                name: name.to_owned(),
-            });
+/// A setting and its value on one line.
+pub(super) fn stated(text: &str) -> Option<(String, String)> {
+    let (path, value) = text.split_once([':', '='])?;
+    let (path, value) = (path.trim(), value.trim());
+    let name = of_path(path).or_else(|| {
+        // Below its directory, `grep . *` prints the name alone.
+        let inner = path.strip_prefix("./").unwrap_or(path);
+        match inner.rsplit('/').next()? {
+            "enabled" | "defrag" | "shmem_enabled" if is_choice(value) => {
+                Some(format!("thp/{inner}"))
+            }
+            _ if OF_VM.contains(&inner) => Some(format!("sys/vm/{inner}")),
+            _ => None,
         }
-        let file = match path.strip_prefix(HUGE)? {
-            "enabled" => "thp/enabled",
-            "defrag" => "thp/defrag",
-            _ => return None,
-        };
-        Some(Setting {
-            file,
-            name: String::new(),
-        })
-    }
-
-    /// The line of this value; `None` if it is none of such a setting.
-    fn line(&self, value: &str) -> Option<Line> {
-        let value = value.trim();
-        let fits = match self.file {
-            "sysctl-vm" => {
-                let mut words = value.split_ascii_whitespace().peekable();
-                words.peek().is_some() && words.all(|w| is_number(w.trim_start_matches('-')))
-            }
-            _ => {
-                value.contains('[') && value.ends_with(|c: char| c == ']' || c.is_ascii_lowercase())
-            }
-        };
-        let text = match self.file {
-            "sysctl-vm" => format!("vm.{} = {value}", self.name),
-            _ => value.to_owned(),
-        };
-        let key = (self.file != "sysctl-vm").then(String::new);
-        fits.then_some(Line::As(self.file, key, text))
-    }
+    })?;
+    // `sysctl -a` and `grep . /proc/sys/vm/*` make a file of their own.
+    let of_listing = path.starts_with("/proc/sys/vm/");
+    (!of_listing && fits(&name, value)).then(|| (name, value.to_owned()))
 }
 
-/// A line `PATH:VALUE`, as `grep . PATHS` prints it.
-pub(super) fn of_line(text: &str) -> Option<Line> {
-    let (path, value) = text.split_once(':')?;
-    match Setting::at(path.trim()) {
-        Some(setting) => setting.line(value),
-        // Other files of sysfs tell nothing that is asked for, and end what came before.
-        None => path.starts_with("/sys/").then(|| Line::Heading(vec![])),
+/// The settings whose files a line names, in order.
+pub(super) fn named(text: &str) -> Vec<String> {
+    let mut all = vec![];
+    let separators = |c: char| c.is_whitespace() || "()<>\"'`;|&".contains(c);
+    let is_sysctl = text.contains("sysctl -n ");
+    for word in text.split(separators) {
+        let word = word.trim_end_matches([':', '.']);
+        let of_sysctl = word.strip_prefix("vm.").filter(|_| is_sysctl);
+        if let Some(name) = of_sysctl {
+            all.push(format!("sys/vm/{name}"));
+        } else {
+            all.extend(alternatives(word).iter().filter_map(|w| of_path(w)));
+        }
     }
+    all
 }
 
-/// The settings whose values a command prints next, one a line.
-pub(super) fn printed_next(text: &str) -> VecDeque<Setting> {
-    let text = text.trim();
-    if let Some(path) = text
-        .strip_prefix("==> ")
-        .and_then(|t| t.strip_suffix(" <=="))
-    {
-        return Setting::at(path).into_iter().collect();
-    }
-    let command = prompt(text).unwrap_or(text);
-    let mut words = command.split_ascii_whitespace();
-    if !words.next().is_some_and(|first| PRINTERS.contains(&first)) || command.contains(['|', '>'])
-    {
-        return VecDeque::new();
-    }
-    words
-        .flat_map(expanded)
-        .filter_map(|path| Setting::at(&path))
-        .collect()
-}
-
-/// The value that a command printed for the first of these settings, which is taken off.
-pub(super) fn value(waiting: &mut VecDeque<Setting>, text: &str) -> Option<Line> {
-    let line = waiting.front()?.line(text)?;
-    waiting.pop_front();
-    Some(line)
-}
-
-/// The paths that a word with one `{a,b}` means.
-fn expanded(word: &str) -> Vec<String> {
+/// `a{b,c}d` as a shell takes it.
+fn alternatives(word: &str) -> Vec<String> {
     let parts = word
         .split_once('{')
         .and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
@@ -114,4 +80,43 @@ fn expanded(word: &str) -> Vec<String> {
             .collect(),
         None => vec![word.to_owned()],
     }
+}
+
+/// The name of the setting with this path.
+fn of_path(path: &str) -> Option<String> {
+    PLACES.iter().find_map(|(directory, place)| {
+        let at = path.find(directory)?;
+        let name = &path[at + directory.len()..];
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"_-/".contains(&b);
+        let is_name = !name.is_empty() && !name.ends_with('/') && name.bytes().all(fits);
+        is_name.then(|| format!("{place}{name}"))
+    })
+}
+
+/// Whether `value` is one of a choice, such as `always [madvise] never`.
+fn is_choice(value: &str) -> bool {
+    let mut words = value.split_ascii_whitespace();
+    let is_word = |w: &str| {
+        w.bytes()
+            .all(|b| b.is_ascii_lowercase() || b"_+[]".contains(&b))
+    };
+    value.contains('[') && value.contains(']') && words.all(is_word)
+}
+
+/// Whether `value` has the form of the values of `name`.
+pub(super) fn fits(name: &str, value: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let is_choice_of =
+        ["enabled", "defrag", "shmem_enabled"].contains(&last) && !name.contains("khugepaged");
+    if is_choice_of {
+        return is_choice(value);
+    }
+    let mut words = value.split_ascii_whitespace();
+    let are_numbers = words.all(|w| {
+        w.strip_prefix('-')
+            .unwrap_or(w)
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+    });
+    !value.trim().is_empty() && (are_numbers || is_choice(value))
 }

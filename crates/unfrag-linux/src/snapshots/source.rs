@@ -7,10 +7,11 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::entry::Entry;
+use super::skipped::Skipped;
 use super::{hosts, index, logs, pasted};
 use crate::content::Content;
 use crate::error::{Error, Result};
@@ -29,6 +30,12 @@ const BASE: u64 = 1 << 30;
 /// a thousandth.
 const BYTES_PER_BYTE: u64 = 4096;
 
+/// Why a link is not read: what it points to may be another host's.
+const A_LINK: &str = "a link; what it points to is not read";
+/// Why a file without content is not read: an archive of procfs holds such files, as their sizes are 0.
+const EMPTY: &str =
+    "empty (tar keeps nothing of a file in /proc, whose size is 0: copy it with cat first)";
+
 /// What was found in a source.
 #[derive(Default)]
 pub(super) struct Found {
@@ -36,6 +43,18 @@ pub(super) struct Found {
     pub entries: Vec<Entry>,
     /// Snapshots of pasted text.
     pub pasted: Vec<Snapshot>,
+    /// What may belong to a snapshot, and was not read.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Found {
+    fn skip(&mut self, directory: &[String], name: &str, why: &str) {
+        let path: PathBuf = directory.iter().collect::<PathBuf>().join(name);
+        self.skipped.push(Skipped {
+            file: path.display().to_string(),
+            why: why.to_owned(),
+        });
+    }
 }
 
 /// Reads all files of interest of a directory, archive, log or pasted text.
@@ -43,7 +62,7 @@ pub(super) fn read(path: &Path, found: &mut Found) -> Result<()> {
     let metadata = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
     let mut allowance = Allowance::new();
     if metadata.is_dir() {
-        let read = read_directory(path, &mut vec![], &mut allowance, &mut found.entries);
+        let read = read_directory(path, &mut vec![], &mut allowance, found);
         return read.map_err(|e| e.in_file(path));
     }
     let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
@@ -69,7 +88,7 @@ fn read_stream(
     let is_tar = head.get(257..262) == Some(b"ustar");
     let mut unpacked = Cursor::new(head).chain(unpacked);
     if is_tar || is_archive(name) {
-        return read_tar(unpacked, limit, &mut allowance, &mut found.entries);
+        return read_tar(unpacked, limit, &mut allowance, found);
     }
     let content = allowance.keep_all(&mut unpacked, damaged)?;
     if logs::is_log(&content) {
@@ -121,7 +140,7 @@ fn read_directory(
     path: &Path,
     inner: &mut Vec<String>,
     allowance: &mut Allowance,
-    entries: &mut Vec<Entry>,
+    found: &mut Found,
 ) -> Result<()> {
     let mut names = vec![];
     for item in fs::read_dir(path).map_err(|e| Error::from(e).in_file(path))? {
@@ -139,17 +158,36 @@ fn read_directory(
         let path = path.join(&name);
         if kind.is_dir() && inner.len() < MAX_DEPTH {
             inner.push(name);
-            read_directory(&path, inner, allowance, entries)?;
+            read_directory(&path, inner, allowance, found)?;
             inner.pop();
+        } else if kind.is_dir() {
+            found.skip(
+                inner,
+                &name,
+                &format!("a directory more than {MAX_DEPTH} levels down"),
+            );
+        } else if kind.is_symlink() && is_wanted(inner, &name) {
+            found.skip(inner, &name, A_LINK);
         } else if kind.is_file() && inner.is_empty() && is_archive(&name) {
-            read_archive(&path, allowance, entries).map_err(|e| e.in_file(&path))?;
+            read_archive(&path, allowance, found).map_err(|e| e.in_file(&path))?;
         } else if kind.is_file() && is_wanted(inner, &name) {
-            let (mut unpacked, limit) = open(&path, allowance).map_err(|e| e.in_file(&path))?;
+            let opened = match open(&path, allowance) {
+                Err(_) if is_forbidden(&path) => {
+                    found.skip(inner, &name, "only its owner or root may read it");
+                    continue;
+                }
+                opened => opened,
+            };
+            let (mut unpacked, limit) = opened.map_err(|e| e.in_file(&path))?;
             let content = content_of(&name, &mut unpacked, limit, allowance);
             let content = content.map_err(|e| e.in_file(&path))?;
+            if content.len() == 0 {
+                found.skip(inner, &name, EMPTY);
+                continue;
+            }
             let modified = fs::metadata(&path).and_then(|m| m.modified()).ok();
             let modified = modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-            entries.push(Entry {
+            found.entries.push(Entry {
                 directory: inner.clone(),
                 name: base_name(&name).to_owned(),
                 modified: modified.and_then(|d| u64::try_from(d.as_nanos()).ok()),
@@ -160,16 +198,16 @@ fn read_directory(
     Ok(())
 }
 
-fn read_archive(path: &Path, allowance: &mut Allowance, entries: &mut Vec<Entry>) -> Result<()> {
+fn read_archive(path: &Path, allowance: &mut Allowance, found: &mut Found) -> Result<()> {
     let (unpacked, limit) = open(path, allowance)?;
-    read_tar(unpacked, limit, allowance, entries)
+    read_tar(unpacked, limit, allowance, found)
 }
 
 fn read_tar(
     unpacked: impl Read,
     limit: u64,
     allowance: &mut Allowance,
-    entries: &mut Vec<Entry>,
+    found: &mut Found,
 ) -> Result<()> {
     let mut archive = tar::Archive::new(unpacked.take(limit));
     // Entries that only tell of the next one are read here: by itself the library keeps what they hold, however much.
@@ -190,13 +228,35 @@ fn read_tar(
             Some(name) => name,
             None => item.path_bytes().into_owned(),
         };
-        if !kind.is_file() {
-            continue;
-        }
-        let Some((directory, name)) = components(Path::new(OsStr::from_bytes(&name))) else {
+        let path = Path::new(OsStr::from_bytes(&name));
+        let Some((directory, name)) = components(path) else {
+            // The names alone may tell that it is of a snapshot.
+            let last = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let names: Vec<&str> = path.iter().filter_map(OsStr::to_str).collect();
+            let directory: Vec<String> = names
+                .iter()
+                .rev()
+                .skip(1)
+                .rev()
+                .map(|n| (*n).to_owned())
+                .collect();
+            if kind.is_file() && is_wanted(&directory, last) {
+                let name = path.display().to_string();
+                found.skip(
+                    &[],
+                    &name,
+                    "its name leads outside of the archive, or too deep into it",
+                );
+            }
             continue;
         };
         if !is_wanted(&directory, &name) {
+            continue;
+        }
+        if !kind.is_file() {
+            if kind.is_symlink() || kind.is_hard_link() {
+                found.skip(&directory, &name, A_LINK);
+            }
             continue;
         }
         // Whole seconds are all that the plain format has, and enough to sort by.
@@ -219,8 +279,12 @@ fn read_tar(
             })
         };
         let content = content.map_err(|e| e.at(offset))?;
+        if content.len() == 0 {
+            found.skip(&directory, &name, EMPTY);
+            continue;
+        }
         let name = base_name(&name).to_owned();
-        entries.push(Entry {
+        found.entries.push(Entry {
             directory,
             name,
             modified,
@@ -266,13 +330,18 @@ fn components(path: &Path) -> Option<(Vec<String>, String)> {
     let mut names = vec![];
     for component in path.components() {
         match component {
-            std::path::Component::Normal(name) => names.push(name.to_str()?.to_owned()),
-            std::path::Component::CurDir => {}
+            Component::Normal(name) => names.push(name.to_str()?.to_owned()),
+            Component::CurDir => {}
             _ => return None,
         }
     }
     let name = names.pop()?;
     (names.len() <= MAX_DEPTH).then_some((names, name))
+}
+
+/// Whether this user may not read a file.
+fn is_forbidden(path: &Path) -> bool {
+    File::open(path).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 /// Opens a file that may be packed; gives also the number of bytes that may be read of it.
