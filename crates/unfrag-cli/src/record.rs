@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(dir) = &args.recover {
         let _ = unfrag_linux::signals::end_without_leftovers();
         let recording = record::recover(dir, args.output.as_deref())?;
-        say(described("recovered", &Summary::of(&recording)));
+        say(described("recovered", &Summary::of(&recording)?));
         return Ok(ExitCode::SUCCESS);
     }
     let usual = if args.keep.is_some() {
@@ -174,7 +174,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return long::report(done, &found, &output, args.json);
     }
     let done = record::record(&options, guardian)?;
-    let mut summary = Summary::of(&done.recording);
+    let mut summary = Summary::of(&done.recording)?;
     summary.file_bytes = done.file_bytes;
     summary.not_taken = not_taken(&done.untaken);
     if args.json {
@@ -207,7 +207,7 @@ pub fn guard(args: &GuardianArgs) -> Result<()> {
     };
     let tell = &mut |found: Found| say(long::sentence(&found));
     if let Some(recording) = record::watch(&watched, tell)? {
-        let summary = Summary::of(&recording);
+        let summary = Summary::of(&recording)?;
         say(described(
             "the recorder died; its recording was finished",
             &summary,
@@ -282,46 +282,30 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(recording: &Recording) -> Summary {
+    fn of(recording: &Recording) -> Result<Summary> {
         let events = &recording.events;
-        let (allocations, allocated_pages) = pages(recording, "mm_page_alloc");
-        let (frees, freed_pages) = pages(recording, "mm_page_free");
-        let balance = record::balance::balance(recording);
+        let balance =
+            record::balance::balance(recording).map_err(unfrag_lab::error::Error::from)?;
         let span = match (events.time.first(), events.time.last()) {
             (Some(a), Some(b)) => b - a,
             _ => 0,
         };
-        Summary {
+        Ok(Summary {
             kernel: recording.meta.kernel_release.clone(),
             events: events.len() as u64,
             seconds: span as f64 / 1e9,
-            allocations,
-            allocated_pages,
-            frees,
-            freed_pages,
+            allocations: balance.allocations,
+            allocated_pages: balance.allocated,
+            frees: balance.frees,
+            freed_pages: balance.freed + balance.from_before,
             held_pages: balance.held,
             freed_unseen_pages: balance.unseen,
             ended_early: recording.meta.facts.get("ended_early").cloned(),
             lost_events: recording.meta.lost_events(),
             snapshots: recording.snapshots.len(),
             ..Summary::default()
-        }
+        })
     }
-}
-
-/// Events of a kind that name a page, and pages in them.
-fn pages(recording: &Recording, name: &str) -> (u64, u64) {
-    let mut sum = (0, 0);
-    for table in recording.events.tables.iter().filter(|t| t.name == name) {
-        let (Some(pfn), Some(order)) = (table.column("pfn"), table.column("order")) else {
-            continue;
-        };
-        for (_, &order) in pfn.iter().zip(order).filter(|(pfn, _)| **pfn != 0) {
-            sum.0 += 1;
-            sum.1 += 1u64 << order.min(20);
-        }
-    }
-    sum
 }
 
 fn said(done: &Done, summary: &Summary, output: &Path) -> String {

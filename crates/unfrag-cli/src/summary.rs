@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
         ),
     };
     progress.message("counting".into());
-    let summary = summarize(&recording, &source);
+    let summary = summarize(&recording, &source)?;
     drop(progress);
     if args.json {
         print_json(&summary)

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use unfrag_linux::event::Unreadable;
 use unfrag_linux::input_text::{escaped_lines, escaped_path};
 use unfrag_machine::scenario::ScenarioError;
 
@@ -250,6 +251,16 @@ impl std::error::Error for Error {
 impl From<ScenarioError> for Error {
     fn from(e: ScenarioError) -> Error {
         Error::new(Cause::Scenario(Box::new(e)))
+    }
+}
+
+impl From<Unreadable> for Error {
+    fn from(why: Unreadable) -> Error {
+        match why {
+            Unreadable::Lacks { .. } => Error::lacking(why.to_string()),
+            _ => Error::contradiction(why.to_string())
+                .help("the recording is damaged: record the host again"),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ fn recording(end: u64, act: impl FnOnce(&mut Maker)) -> Recording {
 fn shares(b: &Blame) -> Vec<(&str, &str, u64)> {
     let of = |h: &unfrag_lab::blame::report::Holder| (h.share * 1000.0).round() as u64;
     let holders = b.holders.iter();
-    holders.map(|h| (&*h.program, &*h.purpose, of(h))).collect()
+    holders.map(|h| (h.who(), &*h.purpose, of(h))).collect()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! - [`error`]: what a reader says of an input that is not what it should be.
 //! - [`input_text`]: text of an input, made safe to be shown.
 //! - [`recording`]: a recording in memory: events as columns, and the snapshots beside them.
+//! - [`event`]: what the events of pages say, typed; roles of tasks, and which kinds of events a recording holds.
 //! - [`content`]: the bytes of a file of a snapshot, packed where they are many.
 //! - [`gfp_text`]: names of gfp bits, by era of the kernel.
 //! - `trace`, a recording of a tracer: [`tracedat`], [`perfdata`] and [`text`] read one format each,
@@ -25,6 +26,7 @@
 pub mod alloc_failure;
 pub mod content;
 pub mod error;
+pub mod event;
 pub mod file;
 pub mod gfp_text;
 pub mod input_text;

@@ -141,20 +141,16 @@ pub enum FieldKind {
     String,
 }
 
+/// The name that tracers print of a task whose name they do not know.
+pub const UNKNOWN_COMM: &str = "<...>";
+
 /// A task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Process id.
     pub pid: i32,
-    /// Name, such as `kswapd0`; `<...>` if unknown.
+    /// Name, such as `kswapd0`; [`UNKNOWN_COMM`] if unknown.
     pub comm: String,
-}
-
-impl Task {
-    /// Whether it is a node's `kswapd`.
-    pub fn is_kswapd(&self) -> bool {
-        self.comm.starts_with("kswapd")
-    }
 }
 
 /// The procfs copies of one moment.

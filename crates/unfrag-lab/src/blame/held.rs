@@ -12,8 +12,6 @@ pub(super) const BLOCK_FRAMES: u64 = 512;
 const SPOILT_BELOW: u32 = 256;
 /// The largest order of a block of frames.
 pub(super) const MAX_ORDER: u8 = 10;
-/// Frames that a computer can have, at most: addresses have 64 bits.
-pub(super) const MOST_FRAMES: u64 = 1 << 52;
 /// Frames below this one, those of 1 TiB, have a bit each. Of those beyond, on hosts whose memory is far apart, the
 /// pieces say all, so that one event far away takes no memory for what lies between.
 const NEAR: u64 = 1 << 28;

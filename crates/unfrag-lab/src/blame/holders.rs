@@ -2,11 +2,16 @@
 
 use crate::profile::class::Class;
 use std::collections::HashMap;
+use unfrag_linux::event::{Role, Roles};
 use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// What took frames before the recording, and what an interrupt took.
 pub(super) const BEFORE: &str = "(before the recording)";
 const INTERRUPT: &str = "(interrupt)";
+/// What the recorder and its threads took.
+const RECORDER: &str = "(the recorder)";
+/// What tasks took whose names are not in the recording: together they are no program.
+pub(super) const UNNAMED: &str = "(not named)";
 
 /// A holder, by number.
 pub(super) type HolderId = u32;
@@ -58,7 +63,15 @@ fn program(comm: &str) -> &str {
 impl Holders {
     pub(super) fn of(rec: &Recording) -> Holders {
         let mut names = Names::default();
-        let of_task = rec.tasks.iter().map(|t| names.number(program(&t.comm)));
+        let roles = Roles::of(rec);
+        let of_task = rec.tasks.iter().zip(roles.all());
+        let of_task = of_task.map(|(task, role)| {
+            names.number(match role {
+                Role::Unnamed => UNNAMED,
+                Role::Recorder => RECORDER,
+                _ => program(&task.comm),
+            })
+        });
         Holders {
             of_task: of_task.collect(),
             names,
@@ -101,6 +114,12 @@ impl Holders {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// The program; `None` if its name is not in the recording.
+    pub(super) fn program(&self, holder: HolderId) -> Option<&str> {
+        let (program, _) = self.name(holder);
+        (program != UNNAMED).then_some(program)
     }
 
     /// Program and purpose.

@@ -1,5 +1,6 @@
 //! The answer, as data.
 
+use super::holders::UNNAMED;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,9 @@ pub struct Blame {
     pub began: Option<String>,
     /// What is known of the frames in use at the beginning.
     pub start: Start,
+    /// Seconds from the first event to the first moment that is counted, from which on all frames are known: those in
+    /// use before the recording, too. `None` if they never are: then all moments count.
+    pub all_known_after_seconds: Option<f64>,
     /// Spoilt pageblocks, on average.
     pub spoilt_blocks: f64,
     /// Who held frames in them, the largest share first.
@@ -46,8 +50,9 @@ pub enum Start {
 /// Who held frames, and what for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Holder {
-    /// Name of the program; all processes of that name together, and the kernel's workers.
-    pub program: String,
+    /// Name of the program; all processes of that name together, and the kernel's workers. `None` for those whose names
+    /// are not in the recording, which stand last.
+    pub program: Option<String>,
     /// What the frames were for.
     pub purpose: String,
     /// Spoilt pageblocks that it answers for, on average.
@@ -74,8 +79,13 @@ pub struct Interval {
 }
 
 impl Holder {
+    /// The program in words.
+    pub fn who(&self) -> &str {
+        self.program.as_deref().unwrap_or(UNNAMED)
+    }
+
     /// In a word.
     pub fn label(&self) -> String {
-        format!("{}, {}", self.program, self.purpose)
+        format!("{}, {}", self.who(), self.purpose)
     }
 }

@@ -42,6 +42,13 @@ pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
         bytes((b.spoilt_blocks * BLOCK_BYTES) as u64),
     );
     let _ = writeln!(out, "{}", known(b.start));
+    if let Some(after) = b.all_known_after_seconds.filter(|s| *s > 0.0) {
+        let _ = writeln!(
+            out,
+            "Counted from {} after the first event on, when page flags were read first: before, it is not known what was in use.",
+            duration(after)
+        );
+    }
     if b.holders.is_empty() {
         return out;
     }
@@ -60,7 +67,7 @@ pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
     ];
     for h in b.holders.iter().take(top) {
         rows.push(vec![
-            clip(&h.program),
+            clip(h.who()),
             clip(&h.purpose),
             blocks(h.spoilt_blocks),
             percent(h.share),

@@ -1,21 +1,25 @@
 //! The walk over a recording's events, and the sums over its moments.
 
-use super::held::{Held, MAX_ORDER, MOST_FRAMES, WHOLE};
+use super::held::{Held, MAX_ORDER, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::geometry::recorded::{Question, RecordedGeometry, order_of_event};
-use crate::input::{Input, needed};
+use crate::geometry::recorded::{Question, RecordedGeometry, on_host};
+use crate::input::Input;
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
 use unfrag::MigrateType;
 use unfrag_linux::content::Content;
-use unfrag_linux::file::{Common, Wanted};
+use unfrag_linux::event::page::{Cache, Slab};
+use unfrag_linux::event::{At, Block, Coverage, Flags, Kind, Page, Tracker, Unreadable};
+use unfrag_linux::file::Common;
 use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
-use unfrag_linux::recording::{EventTable, Events, FieldKind};
 use unfrag_linux::segments::EPOCH_OFFSET;
+
+/// The common columns that are read.
+pub(crate) const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 
 /// Who held the kernel memory that spoilt pageblocks, of the recording that is called `source`.
 ///
@@ -23,148 +27,9 @@ use unfrag_linux::segments::EPOCH_OFFSET;
 /// If it has no events of pages, does not say of which kernel it is, or cannot be read.
 pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     let input = input.into();
-    let rec = input.recording;
-    RecordedGeometry::of(rec).check(Question::Blame)?;
-    let (Some((first, last)), true) = (input.events.span(), input.happened(ALLOC, "pfn")) else {
-        return Err(Error::lacking("the recording has no allocations of pages")
-            .help("record the host with `unfrag record --system`"));
-    };
-    let era = Era::of(&rec.meta.kernel_release)?;
-    let epoch = rec.meta.facts.get(EPOCH_OFFSET);
-    let epoch: Option<i64> = epoch.and_then(|n| n.parse().ok());
-    let spans = Spans::new(first, last, epoch);
-    let flags = rec.snapshots.iter().find_map(|s| {
-        let time = s.time_of(kpageflags::NAME)?;
-        let time = time.saturating_add_signed(-rec.meta.snapshot_offset_ns);
-        // What was in use soon after the beginning was so at the beginning.
-        let soon = time < first.saturating_add(spans.length);
-        Some((
-            if soon { first } else { time },
-            s.content(kpageflags::NAME)?,
-        ))
-    });
-    let start = flags.map_or(Start::Unknown, |_| Start::PageFlags);
-    let mut walk = Walk {
-        era,
-        strings: &rec.strings,
-        holders: Holders::of(rec),
-        held: Held::default(),
-        taken: vec![],
-        new_slabs: vec![],
-        flags,
-        spans,
-        next: first.saturating_add(spans.step()),
-        sums: BTreeMap::new(),
-    };
-    let wanted = Wanted {
-        common: &[Common::Cpu, Common::Task, Common::Flags],
-        field: &|event, field| Kind::of(event).is_some_and(|k| k.reads(field)),
-    };
-    input
-        .events
-        .each(0..=u64::MAX, wanted, &mut |batch| walk.batch(batch))?;
-    walk.seed(u64::MAX)?;
-    walk.look(last);
-    let mut blame = walk.report(first, epoch);
-    blame.source = source.into();
-    blame.kernel_release.clone_from(&rec.meta.kernel_release);
-    blame.events = input.events.len();
-    blame.lost_events = rec.meta.lost_events();
-    blame.seconds = (last - first) as f64 / SECOND as f64;
-    blame.began = epoch.map(|o| date(first.saturating_add_signed(o)));
-    blame.start = start;
-    Ok(blame)
-}
-
-const ALLOC: &str = "mm_page_alloc";
-
-/// Kinds of events that are read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Alloc,
-    Free,
-    /// A page enters page cache.
-    Cached,
-    /// An object of a slab cache is allocated.
-    Object,
-    /// The same, of a cache by size.
-    Kmalloc,
-}
-
-impl Kind {
-    fn of(event: &str) -> Option<Kind> {
-        Some(match event {
-            ALLOC => Kind::Alloc,
-            "mm_page_free" | "mm_page_free_direct" => Kind::Free,
-            "mm_filemap_add_to_page_cache" => Kind::Cached,
-            "kmem_cache_alloc" | "kmem_cache_alloc_node" => Kind::Object,
-            "kmalloc" | "kmalloc_node" => Kind::Kmalloc,
-            _ => return None,
-        })
-    }
-
-    fn reads(self, field: &str) -> bool {
-        match self {
-            Kind::Alloc => matches!(field, "pfn" | "order" | "gfp_flags"),
-            Kind::Free => matches!(field, "pfn" | "order"),
-            Kind::Cached => field == "pfn",
-            Kind::Object | Kind::Kmalloc => matches!(field, "bytes_alloc" | "name"),
-        }
-    }
-}
-
-/// The columns of a kind of event; those that it lacks are empty.
-struct Columns<'a> {
-    kind: Kind,
-    pfn: &'a [u64],
-    order: &'a [u64],
-    gfp: &'a [u64],
-    bytes: &'a [u64],
-    name: &'a [u64],
-}
-
-impl<'a> Columns<'a> {
-    fn of(table: &'a EventTable) -> Result<Option<Columns<'a>>> {
-        let Some(kind) = Kind::of(&table.name) else {
-            return Ok(None);
-        };
-        let column = |name: &str| table.column(name).unwrap_or_default();
-        let of_block = |name: &str| match kind {
-            Kind::Alloc | Kind::Free => needed(table, name),
-            _ => Ok(column(name)),
-        };
-        let is_text =
-            |f: &unfrag_linux::recording::Field| f.name == "name" && f.kind == FieldKind::String;
-        let named = table.fields.iter().any(is_text);
-        Ok(Some(Columns {
-            kind,
-            pfn: of_block("pfn")?,
-            order: of_block("order")?,
-            gfp: match kind {
-                Kind::Alloc => needed(table, "gfp_flags")?,
-                _ => &[],
-            },
-            bytes: column("bytes_alloc"),
-            name: if named { column("name") } else { &[] },
-        }))
-    }
-}
-
-/// The block that an event names.
-///
-/// # Errors
-/// If no host that is counted here has it.
-fn block(pfn: u64, order: u64) -> Result<(u64, u8)> {
-    if order > MAX_ORDER.into() {
-        return Err(order_of_event(pfn, order));
-    }
-    if pfn >= MOST_FRAMES {
-        return Err(Error::contradiction(format!(
-            "an event names frame {pfn:#x}, which is beyond all addresses"
-        ))
-        .help("the recording is damaged: record the host again"));
-    }
-    Ok((pfn, order as u8))
+    let mut count = Count::of(&input)?;
+    input.walk(0..=u64::MAX, COMMON, &mut count)?;
+    count.report(source)
 }
 
 /// A slab that a CPU took for a task, of which the cache is not known yet.
@@ -184,17 +49,26 @@ struct Sums {
     shares: Vec<u64>,
 }
 
-struct Walk<'r> {
+/// The walk so far.
+pub(crate) struct Count<'r> {
+    input: Input<'r>,
+    /// Times of the first and the last event.
+    first: u64,
+    last: u64,
+    /// Nanoseconds from the clock of the events to 1970.
+    epoch: Option<i64>,
     era: Era,
-    strings: &'r [String],
     holders: Holders,
     held: Held,
     /// Frames that each holder took.
     taken: Vec<u64>,
     /// By CPU.
     new_slabs: Vec<Option<NewSlab>>,
-    /// Page flags that were not looked at yet, and when they were read.
+    /// Page flags that were not looked at yet, and when they were read. Before that nothing is counted: what was in use
+    /// is not known.
     flags: Option<(u64, &'r Content)>,
+    /// From when on all is known: the page flags, too.
+    known_from: Option<u64>,
     spans: Spans,
     /// The next moment.
     next: u64,
@@ -202,63 +76,152 @@ struct Walk<'r> {
     sums: BTreeMap<usize, Sums>,
 }
 
-impl Walk<'_> {
-    fn batch(&mut self, events: &Events) -> Result<()> {
-        let tables = events.tables.iter().map(Columns::of);
-        let tables = tables.collect::<Result<Vec<_>>>()?;
-        let mut rows = vec![0usize; tables.len()];
-        for (i, &kind) in events.kind.iter().enumerate() {
-            let row = rows[usize::from(kind)];
-            rows[usize::from(kind)] += 1;
-            let time = events.time[i];
-            if time >= self.next {
-                self.look_until(time);
-            }
-            if self.flags.is_some_and(|(read, _)| read <= time) {
-                self.seed(time)?;
-            }
-            let Some(c) = &tables[usize::from(kind)] else {
-                continue;
-            };
-            let (cpu, task) = (usize::from(events.cpu[i]), events.task[i]);
-            match c.kind {
-                Kind::Alloc => {
-                    let (pfn, order) = (c.pfn[row], c.order[row]);
-                    // A failed allocation has no frame.
-                    if pfn != 0 && pfn != u64::MAX {
-                        let (pfn, order) = block(pfn, order)?;
-                        let who = (cpu, task, events.flags[i]);
-                        self.alloc(pfn, order, c.gfp[row], who);
-                    }
-                }
-                Kind::Free => {
-                    let (pfn, order) = block(c.pfn[row], c.order[row])?;
-                    self.held.free(pfn, order);
-                }
-                Kind::Cached => {
-                    if let Some(&pfn) = c.pfn.get(row).filter(|&&pfn| self.held.has(pfn)) {
-                        self.cached(pfn);
-                    }
-                }
-                Kind::Object | Kind::Kmalloc => {
-                    let slab = self.new_slabs.get_mut(cpu).and_then(Option::take);
-                    if let Some(slab) = slab.filter(|s| s.task == task) {
-                        self.name_slab(slab, c, row);
-                    }
+impl Tracker for Count<'_> {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::Alloc | Kind::Free | Kind::CacheAdd | Kind::Object | Kind::Kmalloc
+        )
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        if at.time >= self.next {
+            self.look_until(at.time);
+        }
+        if self.flags.is_some_and(|(read, _)| read <= at.time) {
+            self.seed(at.time)?;
+        }
+        match page {
+            Some(Page::Alloc(request)) => {
+                if let Some(block) = request.block() {
+                    let gfp = request.gfp.unwrap_or_default();
+                    self.alloc(on_host(block)?, gfp, at);
                 }
             }
+            Some(Page::Free(block)) => {
+                let Block { pfn, order } = on_host(block)?;
+                self.held.free(pfn.0, order);
+            }
+            Some(Page::Cache(Cache::Add { block, .. })) => {
+                if self.held.has(block.pfn.0) {
+                    self.cached(block.pfn.0);
+                }
+            }
+            Some(Page::Slab(Slab::Alloc {
+                by_size,
+                size,
+                cache,
+                ..
+            })) => {
+                let slab = self.new_slabs.get_mut(usize::from(at.cpu));
+                let slab = slab.and_then(Option::take);
+                if let Some(slab) = slab.filter(|s| s.task == at.task) {
+                    self.name_slab(slab, by_size, cache, size);
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    fn alloc(&mut self, pfn: u64, order: u8, gfp: u64, (cpu, task, flags): (usize, u32, u8)) {
-        let gfp = self.era.gfp(gfp);
+    /// Blocks have to be known; of page cache and slab objects it is enough to know some.
+    fn unreadable(&mut self, _: &At, kind: Kind, why: Unreadable) -> Result<()> {
+        match kind {
+            Kind::Alloc | Kind::Free => Err(why.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'r> Count<'r> {
+    /// Nothing so far.
+    ///
+    /// # Errors
+    /// If the recording has no events of pages, or does not say of which kernel it is.
+    pub(crate) fn of(input: &Input<'r>) -> Result<Count<'r>> {
+        let rec = input.recording;
+        RecordedGeometry::of(rec).check(Question::Blame)?;
+        let (Some((first, last)), true) = (input.events.span(), input.happened(Kind::Alloc, "pfn"))
+        else {
+            return Err(Error::lacking("the recording has no allocations of pages")
+                .help("record the host with `unfrag record --system`"));
+        };
+        let needed = [Kind::Alloc, Kind::Free];
+        input.check(&needed)?;
+        if !Coverage::of(rec).has(Kind::Free) {
+            return Err(Error::lacking(
+                "frees of pages were not recorded, so that nothing tells who held what",
+            )
+            .help(Kind::Free.how()));
+        }
+        let epoch = rec.meta.facts.get(EPOCH_OFFSET);
+        let epoch: Option<i64> = epoch.and_then(|n| n.parse().ok());
+        let spans = Spans::new(first, last, epoch);
+        let flags = rec.snapshots.iter().find_map(|s| {
+            let time = s.time_of(kpageflags::NAME)?;
+            let time = time.saturating_add_signed(-rec.meta.snapshot_offset_ns);
+            // What was in use soon after the beginning was so at the beginning.
+            let soon = time < first.saturating_add(spans.length);
+            Some((
+                if soon { first } else { time },
+                s.content(kpageflags::NAME)?,
+            ))
+        });
+        Ok(Count {
+            input: input.clone(),
+            first,
+            last,
+            epoch,
+            era: Era::of(&rec.meta.kernel_release)?,
+            holders: Holders::of(rec),
+            held: Held::default(),
+            taken: vec![],
+            new_slabs: vec![],
+            flags,
+            known_from: None,
+            spans,
+            next: first.saturating_add(spans.step()),
+            sums: BTreeMap::new(),
+        })
+    }
+
+    /// What the walk tells.
+    ///
+    /// # Errors
+    /// If page flags cannot be read.
+    pub(crate) fn report(mut self, source: &str) -> Result<Blame> {
+        self.seed(u64::MAX)?;
+        self.look(self.last);
+        let mut blame = self.sum_up(self.first, self.epoch);
+        let rec = self.input.recording;
+        blame.source = source.into();
+        blame.kernel_release.clone_from(&rec.meta.kernel_release);
+        blame.events = self.input.events.len();
+        blame.lost_events = rec.meta.lost_events();
+        blame.seconds = (self.last - self.first) as f64 / SECOND as f64;
+        let began = |o| date(self.first.saturating_add_signed(o));
+        blame.began = self.epoch.map(began);
+        if let Some(from) = self.known_from {
+            blame.start = Start::PageFlags;
+            let after = from.saturating_sub(self.first);
+            blame.all_known_after_seconds = Some(after as f64 / SECOND as f64);
+        }
+        Ok(blame)
+    }
+
+    fn alloc(&mut self, block: Block, gfp: Flags, at: &At) {
+        let (pfn, order) = (block.pfn.0, block.order);
+        let (cpu, task) = (usize::from(at.cpu), at.task);
+        let gfp = self.era.gfp(gfp.0);
         if gfp.mobility() == Some(MigrateType::Movable) {
             self.held.free(pfn, order);
             return;
         }
         let class = Class::of_request(gfp, order, self.era);
-        let holder = self.holders.of_event(task, flags, purpose(class));
+        let holder = self.holders.of_event(task, at.flags, purpose(class));
         self.take(pfn, order, holder);
         let is_slab = matches!(class, Class::SlabReclaimable | Class::SlabUnmovable);
         if self.new_slabs.len() <= cpu {
@@ -298,23 +261,22 @@ impl Walk<'_> {
     }
 
     /// The first object after a new slab says of which cache it is.
-    fn name_slab(&mut self, slab: NewSlab, c: &Columns<'_>, row: usize) {
-        let name = c.name.get(row).and_then(|&n| self.strings.get(n as usize));
-        let bytes = c.bytes.get(row);
-        let purpose = match (name, c.kind, bytes) {
-            (Some(name), _, _) => format!("slab {name}"),
-            (None, Kind::Kmalloc, Some(bytes)) => format!("slab kmalloc-{bytes}"),
-            (None, _, Some(bytes)) => format!("slab of objects of {bytes} bytes"),
-            _ => return,
+    fn name_slab(&mut self, slab: NewSlab, by_size: bool, cache: Option<&str>, size: Option<u64>) {
+        let purpose = match (cache, size) {
+            (Some(name), _) => format!("slab {name}"),
+            (None, Some(bytes)) if by_size => format!("slab kmalloc-{bytes}"),
+            (None, Some(bytes)) => format!("slab of objects of {bytes} bytes"),
+            (None, None) => return,
         };
         self.rename(slab.pfn, slab.order, slab.holder, &purpose);
     }
 
     /// Learns from page flags what the kernel held before, if they were read by this time.
     fn seed(&mut self, time: u64) -> Result<()> {
-        let Some((_, content)) = self.flags.take_if(|(read, _)| *read <= time) else {
+        let Some((read, content)) = self.flags.take_if(|(read, _)| *read <= time) else {
             return Ok(());
         };
+        self.known_from = Some(read);
         let purposes = [purpose(Class::SlabUnmovable), purpose(Class::PageTables)];
         let holders = purposes.map(|p| self.holders.before(p));
         let mut run = Run::default();
@@ -351,12 +313,15 @@ impl Walk<'_> {
     }
 
     fn look(&mut self, time: u64) {
+        if self.flags.is_some() {
+            return;
+        }
         let sums = self.sums.entry(self.spans.number(time)).or_default();
         sums.moments += 1;
         sums.spoilt += self.held.share_out(&mut sums.shares);
     }
 
-    fn report(&self, first: u64, epoch: Option<i64>) -> Blame {
+    fn sum_up(&self, first: u64, epoch: Option<i64>) -> Blame {
         let mut all = Sums::default();
         self.sums.values().for_each(|s| all.add(s));
         let mut order: Vec<HolderId> = (0..self.holders.len() as HolderId)
@@ -364,6 +329,7 @@ impl Walk<'_> {
             .collect();
         let key = |h: HolderId| {
             (
+                self.holders.program(h).is_some(),
                 all.shares[h as usize],
                 std::cmp::Reverse(self.holders.name(h)),
             )
@@ -371,9 +337,9 @@ impl Walk<'_> {
         order.sort_by(|&a, &b| key(b).cmp(&key(a)));
         let spoilt = all.mean(all.spoilt);
         let holder = |&h: &HolderId| {
-            let (program, purpose) = self.holders.name(h);
+            let (_, purpose) = self.holders.name(h);
             Holder {
-                program: program.into(),
+                program: self.holders.program(h).map(str::to_owned),
                 purpose: purpose.into(),
                 spoilt_blocks: all.share(h),
                 share: all.share(h) / spoilt,

@@ -10,6 +10,7 @@ use super::{Counts, PAGE_SIZES, page_size_by_huge, page_sizes_by_total};
 use crate::error::{Error, Result};
 use crate::report::number::bytes;
 use std::fmt;
+use unfrag_linux::event::Block;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::procfs::{MemInfo, ZoneInfo};
@@ -280,8 +281,20 @@ fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
     Some((vec![by_huge], of("meminfo and pagetypeinfo")))
 }
 
+/// A block that an event names.
+///
+/// # Errors
+/// If it is larger than any of the model.
+#[inline]
+pub(crate) fn on_host(block: Block) -> Result<Block> {
+    match block.order {
+        ..=LARGEST_ORDER => Ok(block),
+        order => Err(order_of_event(block.pfn.0, order.into())),
+    }
+}
+
 /// An event that names a block larger than any of the model.
-pub(crate) fn order_of_event(pfn: u64, order: u64) -> Error {
+fn order_of_event(pfn: u64, order: u64) -> Error {
     Error::contradiction(format!(
         "an event names frame {pfn:#x} of order {order}, and the largest order is {LARGEST_ORDER} on hosts with pages of 4 KiB, for which this is made"
     ))

@@ -12,14 +12,16 @@ pub(crate) mod running_sum;
 mod source;
 pub mod store;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub use cpus::{Cpus, MAX_CPUS};
 pub use file_events::FileEvents;
 pub use source::EventSource;
-pub(crate) use source::needed;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
-use unfrag_linux::recording::Recording;
+use unfrag_linux::event::{Kind, Tracker, walk};
+use unfrag_linux::file::{Common, Wanted};
+use unfrag_linux::recording::{EventTable, Recording};
 
 /// A recording, and where its events come from.
 #[derive(Clone)]
@@ -69,15 +71,51 @@ impl<'r> Input<'r> {
         Ok(cpus)
     }
 
-    /// Whether there are events of this name with this field.
-    pub(crate) fn happened(&self, name: &str, field: &str) -> bool {
-        let tables = &self.recording.events.tables;
-        let has = |field_of: &unfrag_linux::recording::EventTable| {
-            field_of.name == name && field_of.fields.iter().any(|f| f.name == field)
+    /// Whether there are events of this kind with this field.
+    pub(crate) fn happened(&self, kind: Kind, field: &str) -> bool {
+        let has = |table: &EventTable| {
+            Kind::of(&table.name) == Some(kind) && table.fields.iter().any(|f| f.name == field)
         };
+        let tables = self.recording.events.tables.iter();
         tables
-            .iter()
             .zip(self.events.rows())
             .any(|(t, rows)| rows > 0 && has(t))
+    }
+
+    /// Checks that the events of these kinds can be read at all.
+    ///
+    /// # Errors
+    /// If they lack a field.
+    pub(crate) fn check(&self, kinds: &[Kind]) -> Result<()> {
+        for table in &self.recording.events.tables {
+            if let Some(kind) = Kind::of(&table.name).filter(|k| kinds.contains(k)) {
+                kind.check(table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the events to a tracker, or to several at once, in the order of time; those outside of `times` may be left
+    /// out. Of each, these common columns are read, and others are 0.
+    ///
+    /// # Errors
+    /// If they cannot be read; and those of the tracker.
+    pub(crate) fn walk<T: Tracker<Error = Error> + ?Sized>(
+        &self,
+        times: RangeInclusive<u64>,
+        common: &[Common],
+        tracker: &mut T,
+    ) -> Result<()> {
+        let taken: Vec<Kind> = Kind::all().filter(|k| tracker.takes(*k)).collect();
+        let wanted = Wanted {
+            common,
+            field: &|event, field| {
+                let kind = Kind::of(event).filter(|k| taken.contains(k));
+                kind.is_some_and(|k| k.fields().contains(&field))
+            },
+        };
+        let strings = &self.recording.strings;
+        self.events
+            .each(times, wanted, &mut |batch| walk(batch, strings, tracker))
     }
 }

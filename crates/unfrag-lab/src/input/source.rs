@@ -1,9 +1,9 @@
 //! Where events come from.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use std::ops::RangeInclusive;
 use unfrag_linux::file::Wanted;
-use unfrag_linux::recording::{EventTable, Events};
+use unfrag_linux::recording::Events;
 
 /// The events of a recording, which come in batches.
 pub trait EventSource: Sync {
@@ -57,17 +57,4 @@ impl EventSource for Events {
     ) -> Result<()> {
         each(self)
     }
-}
-
-/// The column of a field without which an event tells nothing.
-///
-/// # Errors
-/// If the events lack it.
-pub(crate) fn needed<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
-    table.column(name).ok_or_else(|| {
-        Error::lacking(format!(
-            "the events `{}` have no field `{name}`; record them with their raw data",
-            table.name
-        ))
-    })
 }

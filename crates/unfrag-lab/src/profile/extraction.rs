@@ -7,12 +7,15 @@ use super::identity::Identity;
 use super::object_counts;
 use super::objects;
 use super::process::Processes;
+use super::purposes::{Known, Purposes};
 use super::summary;
 use super::usage::Use;
 use super::walk::Walk;
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
 use crate::geometry::recorded::{Question, RecordedGeometry};
+use crate::input::Input;
+use unfrag_linux::event::{Coverage, Kind, walk};
 use unfrag_linux::procfs::MemInfo;
 use unfrag_linux::recording::Recording;
 
@@ -22,19 +25,45 @@ impl Profile {
     /// # Errors
     /// If it does not say which pages were allocated, or its kernel is not known.
     pub fn of(rec: &Recording, identity: &Identity) -> Result<Profile> {
+        let mut purposes = Profile::purposes(rec)?;
+        walk(&rec.events, &rec.strings, &mut purposes)?;
+        Profile::with(rec, identity, purposes.known())
+    }
+
+    /// What has to be known of the events before they are walked over.
+    ///
+    /// # Errors
+    /// If the recording does not say which pages were allocated and freed, or its kernel is not known.
+    pub(crate) fn purposes(rec: &Recording) -> Result<Purposes> {
         RecordedGeometry::of(rec).check(Question::Profile)?;
-        let has = |name: &str| rec.events.tables.iter().any(|t| t.name == name);
-        if !has("mm_page_alloc") {
+        let recorded = Coverage::of(rec);
+        if !recorded.has(Kind::Alloc) {
             return Err(
                 Error::lacking("the recording has no page events").remedy(Remedy::RecordProcesses)
             );
         }
-        let era = Era::of(&rec.meta.kernel_release)?;
+        if !recorded.has(Kind::Free) {
+            return Err(Error::lacking(
+                "frees of pages were not recorded, so that nothing tells how long they live",
+            )
+            .help(Kind::Free.how()));
+        }
+        let needed = [Kind::Alloc, Kind::Free, Kind::CacheAdd, Kind::CacheDelete];
+        Input::from(rec).check(&needed)?;
+        Ok(Purposes::of(Era::of(&rec.meta.kernel_release)?))
+    }
+
+    /// The profile, where it is known what each page is for.
+    ///
+    /// # Errors
+    /// As [`Profile::of`].
+    pub(crate) fn with(rec: &Recording, identity: &Identity, known: Known) -> Result<Profile> {
         let processes = Processes::of(rec)?;
         let programs = processes.programs();
-        let mut walk = Walk::new(rec, era, &processes, &programs);
-        walk.run()?;
-        let (mut all, mut program) = summary::of(&walk.finish(), &processes, &programs);
+        let mut pages = Walk::new(rec, &processes, &programs, known);
+        walk(&rec.events, &rec.strings, &mut pages)?;
+        pages.end();
+        let (mut all, mut program) = summary::of(&pages.finish(), &processes, &programs);
         object_counts::add(rec, &processes, &programs, &mut all, &mut program)?;
         let taken = |u: &Use| u.pages.values().map(|c| c.taken_pages).sum::<u64>();
         let least = taken(&all) / 1000;

@@ -3,7 +3,7 @@
 //!
 //! From a recording to a profile:
 //! - [`process`](mod@process): which processes there were, what they ran, and how long they computed.
-//! - [`page_events`]: the events of pages. [`class`](mod@class): what a page is for. [`walk`]: the walk over the events.
+//! - [`class`](mod@class): what a page is for. `purposes`: that of each allocation. `walk`: the walk over the events.
 //! - [`pages`], [`process_pages`], [`files`]: the sums that the walk makes. [`summary`]: what is said of them.
 //! - [`object_counts`]: slab objects. `extraction`: all of it together.
 //!
@@ -28,14 +28,14 @@ pub mod files;
 mod identity;
 pub mod object_counts;
 pub mod objects;
-pub mod page_events;
 pub mod pages;
 pub mod process;
 pub mod process_pages;
+mod purposes;
 pub mod spread;
 pub mod summary;
 pub mod usage;
-pub mod walk;
+mod walk;
 mod zero;
 
 pub use catalog::Catalog;

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::slab::SlabTrace;
 use crate::slab::trace::Action;
 use std::collections::{BTreeMap, HashMap};
+use unfrag_linux::event::Kind;
 use unfrag_linux::recording::Recording;
 
 /// Objects of a cache while they are summed.
@@ -38,12 +39,7 @@ pub fn add(
     all: &mut Use,
     of_program: &mut [Use],
 ) -> Result<()> {
-    let is_slab = |name: &str| {
-        matches!(
-            name,
-            "kmem_cache_alloc" | "kmem_cache_alloc_node" | "kmalloc"
-        )
-    };
+    let is_slab = |name: &str| matches!(Kind::of(name), Some(Kind::Object | Kind::Kmalloc));
     let mut tables = rec.events.tables.iter();
     if !tables.any(|t| is_slab(&t.name) && t.columns.first().is_some_and(|c| !c.is_empty())) {
         return Ok(());

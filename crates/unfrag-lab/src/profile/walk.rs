@@ -5,23 +5,21 @@
 
 use super::class::Class;
 use super::files::Inodes;
-use super::page_events::{Columns, PageEvent, PageEventKind, columns, device_files, visit};
 use super::pages::{PageEnd, Tally};
-use super::process::{Processes, reclaims_for_others};
+use super::process::Processes;
 use super::process_pages::ProcessPages;
-use crate::era::Era;
-use crate::error::Result;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use unfrag::Gfp;
+use super::purposes::Known;
+use crate::error::{Error, Result};
+use crate::geometry::recorded::on_host;
+use std::collections::{BTreeMap, HashMap};
+use unfrag_linux::event::page::{Cache, Place, Reclaim};
+use unfrag_linux::event::{At, Block, Kind, Page, Roles, Tracker};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
-use unfrag_linux::recording::Recording;
-
-/// Hard and soft interrupt in `common_flags`.
-const INTERRUPT: u8 = 0x18;
+use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// Pages of one allocation.
 #[derive(Clone, Copy)]
-struct Block {
+struct Taken {
     time: u64,
     process: usize,
     class: Class,
@@ -48,7 +46,6 @@ pub struct WalkSums {
 /// A walk and its sums.
 pub struct Walk<'a> {
     rec: &'a Recording,
-    era: Era,
     processes: &'a Processes,
     /// The program of each process.
     program_of: Vec<usize>,
@@ -56,12 +53,13 @@ pub struct Walk<'a> {
     tallies: Vec<Tally>,
     of_process: Vec<ProcessPages>,
     inodes: Inodes,
-    blocks: Vec<Block>,
+    blocks: Vec<Taken>,
     unused_blocks: Vec<u32>,
     /// Block of each page in use.
     pages: HashMap<u64, u32>,
-    /// Devices whose files are block devices.
-    device_files: HashSet<u64>,
+    known: Known,
+    /// Allocations so far.
+    allocations: usize,
     /// Whether each task reclaims now.
     reclaims: Vec<bool>,
     /// Pages by class that each process freed since its last allocation, `Other` aside.
@@ -74,14 +72,82 @@ pub struct Walk<'a> {
     freed_after_exit: u64,
 }
 
+impl Tracker for Walk<'_> {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::Alloc
+                | Kind::Free
+                | Kind::CacheAdd
+                | Kind::CacheDelete
+                | Kind::ReclaimBegin
+                | Kind::ReclaimEnd
+        )
+    }
+
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        let interrupted = at.flags & IN_INTERRUPT != 0;
+        let owner = || {
+            self.processes
+                .owner(at.task, at.time)
+                .filter(|_| !interrupted)
+        };
+        match page {
+            Some(Page::Alloc(request)) => {
+                let class = self.known.classes.get(self.allocations).copied();
+                self.allocations += 1;
+                if let Some(block) = request.block() {
+                    let owner = owner();
+                    self.alloc(
+                        on_host(block)?,
+                        at.time,
+                        owner,
+                        class.unwrap_or(Class::Other),
+                    );
+                }
+            }
+            Some(Page::Free(block)) => {
+                let reclaims = self.reclaims.get(at.task as usize).is_some_and(|r| *r);
+                let owner = owner();
+                self.free(on_host(block)?, at.time, owner, reclaims && !interrupted);
+            }
+            Some(Page::Cache(Cache::Add { block, place })) => {
+                if let (Some(process), Some(place)) = (owner(), place) {
+                    self.cache_add(block, process, place);
+                }
+            }
+            Some(Page::Cache(Cache::Delete { block })) => {
+                if let Some(process) = owner() {
+                    self.inodes.remove(block.pages(), self.program_of[process]);
+                }
+            }
+            Some(Page::Reclaim(event)) => {
+                let begins = match event {
+                    Reclaim::Begin { .. } => true,
+                    Reclaim::End { .. } => false,
+                    _ => return Ok(()),
+                };
+                if let Some(reclaims) = self.reclaims.get_mut(at.task as usize) {
+                    *reclaims = begins;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Walk<'a> {
     /// A walk over a recording with these processes and their programs.
     pub fn new(
         rec: &'a Recording,
-        era: Era,
         processes: &'a Processes,
         programs: &'a [String],
+        known: Known,
     ) -> Self {
+        let roles = Roles::of(rec);
         let index: HashMap<&str, usize> = programs
             .iter()
             .enumerate()
@@ -90,7 +156,6 @@ impl<'a> Walk<'a> {
         let n = processes.list.len();
         Walk {
             rec,
-            era,
             processes,
             program_of: processes
                 .list
@@ -104,12 +169,9 @@ impl<'a> Walk<'a> {
             blocks: vec![],
             unused_blocks: vec![],
             pages: HashMap::new(),
-            device_files: device_files(rec),
-            reclaims: rec
-                .tasks
-                .iter()
-                .map(|t| reclaims_for_others(&t.comm))
-                .collect(),
+            known,
+            allocations: 0,
+            reclaims: roles.all().iter().map(|r| r.works_for_all()).collect(),
             freed_lately: vec![BTreeMap::new(); n],
             freed_before_exit: BTreeMap::new(),
             exited: vec![false; n],
@@ -117,91 +179,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Visits all events.
-    ///
-    /// # Errors
-    /// If an event lacks a field, or names an order that no kernel has.
-    pub fn run(&mut self) -> Result<()> {
-        let rec = self.rec;
-        let columns = columns(rec)?;
-        let classes = self.classes(&columns)?;
-        let mut classes = classes.into_iter();
-        visit(rec, &columns, |e| {
-            let interrupted = rec.events.flags[e.index] & INTERRUPT != 0;
-            let owner = self
-                .processes
-                .owner(e.task, e.time)
-                .filter(|_| !interrupted);
-            match (e.kind, owner) {
-                (PageEventKind::Alloc { .. }, _) => {
-                    let class = classes.next().unwrap_or(Class::Other);
-                    self.alloc(&e, owner, class);
-                }
-                (PageEventKind::Free, _) => {
-                    let reclaims = self.reclaims.get(e.task as usize).is_some_and(|r| *r);
-                    self.free(&e, owner, reclaims && !interrupted);
-                }
-                (
-                    PageEventKind::CacheAdd {
-                        inode,
-                        device,
-                        index,
-                    },
-                    Some(p),
-                ) => self.cache_add(&e, p, device, inode, index),
-                (PageEventKind::CacheDelete, Some(p)) => {
-                    self.inodes.remove(1 << e.order, self.program_of[p]);
-                }
-                (PageEventKind::CacheAdd { .. } | PageEventKind::CacheDelete, None) => {}
-                (PageEventKind::ReclaimBegin | PageEventKind::ReclaimEnd, _) => {
-                    if let Some(r) = self.reclaims.get_mut(e.task as usize) {
-                        *r = e.kind == PageEventKind::ReclaimBegin;
-                    }
-                }
-            }
-        })?;
+    /// Ends the walk.
+    pub(crate) fn end(&mut self) {
         self.end_recording();
-        Ok(())
     }
 
-    /// The class of each allocation, in order: by its request, or by the file whose page cache its first page enters.
-    fn classes(&self, columns: &[Option<Columns<'_>>]) -> Result<Vec<Class>> {
-        let mut classes: Vec<Class> = vec![];
-        let mut live: HashMap<u64, (usize, Gfp)> = HashMap::new();
-        visit(self.rec, columns, |e| match e.kind {
-            PageEventKind::Alloc { gfp } => {
-                let gfp = self.era.gfp(gfp);
-                live.insert(e.pfn, (classes.len(), gfp));
-                classes.push(Class::of_request(gfp, e.order, self.era));
-            }
-            PageEventKind::Free => {
-                live.remove(&e.pfn);
-            }
-            PageEventKind::CacheAdd { device, .. } => {
-                if let Some(&(n, gfp)) = live.get(&e.pfn) {
-                    let of_device = self.device_files.contains(&device);
-                    classes[n] = Class::in_page_cache(gfp, of_device);
-                }
-            }
-            _ => {}
-        })?;
-        Ok(classes)
-    }
-
-    fn alloc(&mut self, e: &PageEvent, owner: Option<usize>, class: Class) {
-        // A failed allocation has frame number -1 (text readers: 0). `spec: 10`
-        if e.pfn == 0 || e.pfn == u64::MAX {
-            return;
-        }
-        let (time, order) = (e.time, e.order);
-        let pages = e.pfn..e.pfn.saturating_add(1 << order);
+    fn alloc(&mut self, block: Block, time: u64, owner: Option<usize>, class: Class) {
+        let (pages, order) = (block.frames(), block.order);
         for page in pages.clone() {
             if let Some(block) = self.pages.remove(&page) {
                 self.end_page(block, PageEnd::Unseen, time);
             }
         }
         let Some(process) = owner else { return };
-        let block = Block {
+        let block = Taken {
             time,
             process,
             class,
@@ -226,9 +217,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn free(&mut self, e: &PageEvent, owner: Option<usize>, reclaims: bool) {
-        let time = e.time;
-        for page in e.pfn..e.pfn.saturating_add(1 << e.order) {
+    fn free(&mut self, block: Block, time: u64, owner: Option<usize>, reclaims: bool) {
+        for page in block.frames() {
             let Some(block) = self.pages.remove(&page) else {
                 continue;
             };
@@ -282,13 +272,19 @@ impl<'a> Walk<'a> {
     }
 
     /// A page enters page cache.
-    fn cache_add(&mut self, e: &PageEvent, process: usize, device: u64, inode: u64, index: u64) {
-        if self.device_files.contains(&device) {
+    fn cache_add(&mut self, block: Block, process: usize, place: Place) {
+        let Place {
+            device,
+            inode,
+            index,
+        } = place;
+        if self.known.device_files.contains(&device) {
             return;
         }
-        let block = self.pages.get(&e.pfn).map(|&b| self.blocks[b as usize]);
-        let written = block.is_some_and(|b| b.class == Class::FileWritten);
-        let end = index.saturating_add(1 << e.order);
+        let taken = self.pages.get(&block.pfn.0);
+        let taken = taken.map(|&b| self.blocks[b as usize]);
+        let written = taken.is_some_and(|b| b.class == Class::FileWritten);
+        let end = index.saturating_add(block.pages());
         self.inodes
             .enter(device, inode, end, written, self.program_of[process]);
     }

@@ -4,11 +4,14 @@
 //! failing that, that of other allocations at the same place in the code.
 
 use crate::error::{Error, Result};
+use crate::input::Input;
 use std::collections::{BTreeMap, HashMap};
-use unfrag_linux::recording::{EventTable, FieldKind, Recording};
+use unfrag_linux::event::page::Slab;
+use unfrag_linux::event::{At, Kind, Page, Tracker, walk};
+use unfrag_linux::recording::Recording;
 
 /// One event, decoded.
-pub(super) struct SlabEvent<'a> {
+pub(super) struct SlabEvent {
     /// Nanoseconds of the trace clock.
     pub(super) time: u64,
     /// CPU that did it.
@@ -17,8 +20,8 @@ pub(super) struct SlabEvent<'a> {
     pub(super) task: u32,
     /// Address of the object; 0 for none.
     pub(super) ptr: u64,
-    /// Name of its cache, where the event has it.
-    pub(super) cache: Option<&'a str>,
+    /// Number of its cache's name, where the event has it.
+    cache: Option<usize>,
     /// Allocation or free.
     pub(super) kind: SlabEventKind,
 }
@@ -43,107 +46,99 @@ pub(super) enum SlabEventKind {
     Free,
 }
 
-/// The columns of one table of events.
-struct Columns<'a> {
-    ptr: &'a [u64],
-    cache: Option<&'a [u64]>,
-    alloc: Option<AllocColumns<'a>>,
-}
-
-struct AllocColumns<'a> {
-    kmalloc: bool,
-    site: &'a [u64],
-    bytes: &'a [u64],
-    recorded: &'a [u64],
-    gfp: &'a [u64],
-}
-
-fn columns(table: &EventTable) -> Result<Option<Columns<'_>>> {
-    let kmalloc = match table.name.as_str() {
-        "kmalloc" | "kmalloc_node" => Some(true),
-        "kmem_cache_alloc" | "kmem_cache_alloc_node" => Some(false),
-        "kfree" | "kmem_cache_free" => None,
-        _ => return Ok(None),
-    };
-    let column = |name: &str| {
-        table
-            .column(name)
-            .ok_or_else(|| Error::lacking(format!("the event {} has no field {name}", table.name)))
-    };
-    let named = table
-        .fields
-        .iter()
-        .any(|f| f.name == "name" && f.kind == FieldKind::String);
-    let alloc = match kmalloc {
-        Some(kmalloc) => Some(AllocColumns {
-            kmalloc,
-            site: column("call_site")?,
-            bytes: column("bytes_req")?,
-            recorded: column("bytes_alloc")?,
-            gfp: column("gfp_flags")?,
-        }),
-        None => None,
-    };
-    Ok(Some(Columns {
-        ptr: column("ptr")?,
-        cache: if named { table.column("name") } else { None },
-        alloc,
-    }))
-}
-
 /// The slab events of a recording in the order of time.
+#[derive(Default)]
+pub(super) struct SlabEvents {
+    pub(super) all: Vec<SlabEvent>,
+    /// Names of caches.
+    names: Vec<String>,
+    /// Their numbers.
+    numbers: HashMap<String, usize>,
+}
+
+impl SlabEvents {
+    fn number(&mut self, name: &str) -> usize {
+        match self.numbers.get(name) {
+            Some(&number) => number,
+            None => {
+                self.names.push(name.to_owned());
+                let number = self.names.len() - 1;
+                self.numbers.insert(name.to_owned(), number);
+                number
+            }
+        }
+    }
+}
+
+impl Tracker for SlabEvents {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Object | Kind::Kmalloc | Kind::ObjectFree)
+    }
+
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        let Some(Page::Slab(slab)) = page else {
+            return Ok(());
+        };
+        let (ptr, cache, kind) = match slab {
+            Slab::Free { ptr, cache } => (ptr, cache, SlabEventKind::Free),
+            Slab::Alloc {
+                by_size,
+                size,
+                cache,
+                call,
+            } => {
+                // The fields were found to be there.
+                let call = call.unwrap_or_default();
+                let kind = SlabEventKind::Alloc {
+                    kmalloc: by_size,
+                    site: call.site,
+                    bytes: call.bytes,
+                    recorded: size.unwrap_or_default(),
+                    gfp: call.gfp.0,
+                };
+                (call.ptr, cache, kind)
+            }
+        };
+        let cache = cache.map(|name| self.number(name));
+        self.all.push(SlabEvent {
+            time: at.time,
+            cpu: at.cpu,
+            task: at.task,
+            ptr,
+            cache,
+            kind,
+        });
+        Ok(())
+    }
+}
+
+/// The slab events of a recording.
 ///
 /// # Errors
 /// If one lacks a field.
-pub(super) fn slab_events(rec: &Recording) -> Result<Vec<SlabEvent<'_>>> {
-    let tables = rec
-        .events
-        .tables
-        .iter()
-        .map(columns)
-        .collect::<Result<Vec<_>>>()?;
-    let mut rows = vec![0; tables.len()];
-    let mut all = vec![];
-    for (i, &kind) in rec.events.kind.iter().enumerate() {
-        let kind = usize::from(kind);
-        let row = rows[kind];
-        rows[kind] += 1;
-        let Some(c) = &tables[kind] else { continue };
-        let kind = match &c.alloc {
-            Some(a) => SlabEventKind::Alloc {
-                kmalloc: a.kmalloc,
-                site: a.site[row],
-                bytes: a.bytes[row],
-                recorded: a.recorded[row],
-                gfp: a.gfp[row],
-            },
-            None => SlabEventKind::Free,
-        };
-        let cache = c.cache.and_then(|n| rec.strings.get(n[row] as usize));
-        all.push(SlabEvent {
-            time: rec.events.time[i],
-            cpu: rec.events.cpu[i],
-            task: rec.events.task[i],
-            ptr: c.ptr[row],
-            cache: cache.map(String::as_str),
-            kind,
-        });
-    }
-    Ok(all)
+pub(super) fn slab_events(rec: &Recording) -> Result<SlabEvents> {
+    Input::from(rec).check(&[Kind::Object, Kind::Kmalloc, Kind::ObjectFree])?;
+    let mut events = SlabEvents::default();
+    walk(&rec.events, &rec.strings, &mut events)?;
+    Ok(events)
 }
 
 /// The name of each allocation's cache, by index of its event; `None` for frees, and where nothing tells.
-pub(super) fn cache_names<'a>(events: &[SlabEvent<'a>]) -> Vec<Option<&'a str>> {
+pub(super) fn cache_names(slab: &SlabEvents) -> Vec<Option<&str>> {
+    let SlabEvents { all: events, .. } = slab;
+    let name_of = |e: &SlabEvent| e.cache.map(|n| slab.names[n].as_str());
     let mut names = vec![None; events.len()];
     let mut freed = HashMap::new();
     let mut at_site: HashMap<(u64, u64), BTreeMap<&str, u32>> = HashMap::new();
     for (i, e) in events.iter().enumerate().rev() {
         match e.kind {
             SlabEventKind::Free => {
-                freed.insert(e.ptr, e.cache);
+                freed.insert(e.ptr, name_of(e));
             }
             SlabEventKind::Alloc { site, recorded, .. } => {
-                names[i] = e.cache.or(freed.remove(&e.ptr).flatten());
+                names[i] = name_of(e).or(freed.remove(&e.ptr).flatten());
                 if let Some(name) = names[i] {
                     let counts = at_site.entry((site, recorded)).or_default();
                     *counts.entry(name).or_default() += 1;

@@ -91,7 +91,7 @@ impl SlabTrace {
         RecordedGeometry::of(rec).check(Question::Slab)?;
         let cpus = Cpus::of(rec, &rec.events)?;
         let events = slab_events(rec)?;
-        if events.is_empty() {
+        if events.all.is_empty() {
             return Err(
                 Error::lacking("the recording has no slab events").help(
                     "record kmem:kmem_cache_alloc, kmem:kmem_cache_free, kmem:kmalloc and \
@@ -104,7 +104,7 @@ impl SlabTrace {
         let mut trace = SlabTrace::default();
         let mut known: HashMap<(String, u64), usize> = HashMap::new();
         let mut live: HashMap<u64, usize> = HashMap::new();
-        for (e, name) in events.iter().zip(names) {
+        for (e, name) in events.all.iter().zip(names) {
             let push = |ops: &mut Vec<SlabOp>, action| {
                 ops.push(SlabOp {
                     time: e.time,

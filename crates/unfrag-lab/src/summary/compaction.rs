@@ -5,69 +5,103 @@
 use super::kernel::Kernel;
 use super::people::{People, WhoId};
 use super::report::{Answer, Compaction, Moved, RunResult, Runs, Scanner, Times};
-use super::table::{Event, Kind, Named, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use unfrag_linux::event::{At, Named, page};
 
 /// Answers by order and result.
-type Answers<'a> = HashMap<(Option<u64>, Option<Named<'a>>), u64>;
+type Answers = HashMap<(Option<u64>, Option<Outcome>), u64>;
+
+/// How something ended; names by their number among those seen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Outcome {
+    Number(u64),
+    Name(usize),
+}
 
 /// Compaction so far.
 #[derive(Default)]
-pub(super) struct Tally<'a> {
+pub(super) struct Tally {
     direct: HashMap<(WhoId, Option<u64>), u64>,
     begun: u64,
     /// When each task's run began.
     open: HashMap<u32, u64>,
-    results: HashMap<Option<Named<'a>>, (u64, Times)>,
-    suitable: Answers<'a>,
-    finished: Answers<'a>,
+    results: HashMap<Option<Outcome>, (u64, Times)>,
+    suitable: Answers,
+    finished: Answers,
     migrate: Scanner,
     free: Scanner,
     moved: Moved,
     deferred: BTreeMap<i64, u64>,
     kcompactd: BTreeMap<i64, u64>,
+    /// Names of outcomes.
+    names: Vec<String>,
 }
 
-impl<'a> Tally<'a> {
-    /// Counts an event, if it is one of compaction.
-    pub fn add(&mut self, table: &Table<'a>, event: &Event) {
-        let row = event.row;
-        let number = |field| table.number(field, row);
-        match table.kind {
-            Kind::CompactTry => *self.direct.entry((event.who, number(0))).or_default() += 1,
-            Kind::CompactBegin => {
+impl Tally {
+    /// Counts an event.
+    pub fn add(&mut self, who: WhoId, at: &At, event: &page::Compaction<'_>) {
+        use page::Compaction as Event;
+        match *event {
+            Event::Try { order } => *self.direct.entry((who, order)).or_default() += 1,
+            Event::Begin { .. } => {
                 self.begun += 1;
-                self.open.insert(event.task, event.time);
+                self.open.insert(at.task, at.time);
             }
-            Kind::CompactEnd => {
-                let (count, times) = self.results.entry(table.named(0, row)).or_default();
+            Event::End { status, .. } => {
+                let outcome = self.outcome(status);
+                let (count, times) = self.results.entry(outcome).or_default();
                 *count += 1;
-                if let Some(begun) = self.open.remove(&event.task) {
-                    times.add(event.time.saturating_sub(begun));
+                if let Some(begun) = self.open.remove(&at.task) {
+                    times.add(at.time.saturating_sub(begun));
                 }
             }
-            Kind::Suitable => count_answer(&mut self.suitable, table, row),
-            Kind::Finished => count_answer(&mut self.finished, table, row),
-            Kind::IsolateMigrate => scanned(&mut self.migrate, number(0), number(1)),
-            Kind::IsolateFree => scanned(&mut self.free, number(0), number(1)),
-            Kind::Migrated => {
+            Event::Suitable { order, result } => {
+                let key = (order, self.outcome(result));
+                *self.suitable.entry(key).or_default() += 1;
+            }
+            Event::Finished { order, result } => {
+                let key = (order, self.outcome(result));
+                *self.finished.entry(key).or_default() += 1;
+            }
+            Event::IsolateMigrate { scanned: n, taken } => scanned(&mut self.migrate, n, taken),
+            Event::IsolateFree { scanned: n, taken } => scanned(&mut self.free, n, taken),
+            Event::Migrated { moved, failed } => {
                 let m = &mut self.moved;
-                if let (Some(migrated), Some(failed)) = (number(0), number(1)) {
+                if let (Some(migrated), Some(failed)) = (moved, failed) {
                     m.batches += 1;
                     m.migrated = m.migrated.saturating_add(migrated);
                     m.failed = m.failed.saturating_add(failed);
                 }
             }
-            Kind::Deferred => count_order(&mut self.deferred, number(0)),
-            Kind::KcompactdWake => count_order(&mut self.kcompactd, number(0)),
-            _ => {}
+            Event::Deferred { order } => count_order(&mut self.deferred, order),
+            Event::KcompactdWake { order } => count_order(&mut self.kcompactd, order),
+            Event::KcompactdSleep => {}
         }
+    }
+
+    fn outcome(&mut self, named: Option<Named<'_>>) -> Option<Outcome> {
+        Some(match named? {
+            Named::Number(n) => Outcome::Number(n),
+            Named::Name(name) => {
+                let known = self.names.iter().position(|n| n == name);
+                Outcome::Name(known.unwrap_or_else(|| {
+                    self.names.push(name.to_owned());
+                    self.names.len() - 1
+                }))
+            }
+        })
     }
 
     /// What it amounts to; `None` if there was none.
     pub fn report(self, people: &People<'_>, kernel: &Kernel) -> Option<Compaction> {
-        let name = |r: Option<Named<'_>>| r.map(|r| kernel.result(r));
+        let names = self.names;
+        let name = |r: Option<Outcome>| {
+            r.map(|r| match r {
+                Outcome::Number(n) => kernel.result(n),
+                Outcome::Name(name) => names[name].clone(),
+            })
+        };
         let mut results: Vec<RunResult> = self
             .results
             .into_iter()
@@ -83,7 +117,7 @@ impl<'a> Tally<'a> {
             open: self.open.len() as u64,
             results,
         };
-        let answers = |all: Answers<'_>| {
+        let answers = |all: Answers| {
             let list = all.into_iter().map(|((order, result), count)| Answer {
                 order: order.map(|o| o as i64),
                 result: name(result),
@@ -109,11 +143,6 @@ impl<'a> Tally<'a> {
         };
         (found != Compaction::default()).then_some(found)
     }
-}
-
-fn count_answer<'a>(answers: &mut Answers<'a>, table: &Table<'a>, row: usize) {
-    let key = (table.number(0, row), table.named(1, row));
-    *answers.entry(key).or_default() += 1;
 }
 
 fn count_order(orders: &mut BTreeMap<i64, u64>, order: Option<u64>) {

@@ -5,9 +5,9 @@
 use super::kernel::Kernel;
 use super::people::{People, WhoId};
 use super::report::{Fallback, Fallbacks};
-use super::table::{Event, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use unfrag_linux::event::page;
 
 /// Who, then the fields of the event that are shown.
 type Key = (WhoId, [Option<u64>; 5]);
@@ -24,14 +24,14 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Counts one.
-    pub fn add(&mut self, table: &Table<'_>, event: &Event) {
-        let Event { who, row, .. } = *event;
-        let fields: [Option<u64>; 6] = std::array::from_fn(|i| table.number(i, row));
-        let [order, fallback, wanted, from, ownership, pageblock] = fields;
-        let key = (who, [order, fallback, wanted, from, ownership]);
+    pub fn add(&mut self, who: WhoId, f: &page::Fallback) {
+        let key = (
+            who,
+            [f.order, f.fallback_order, f.wanted, f.from, f.ownership],
+        );
         *self.kinds.entry(key).or_default() += 1;
         self.count += 1;
-        if let (Some(fallback), Some(pageblock)) = (fallback, pageblock) {
+        if let (Some(fallback), Some(pageblock)) = (f.fallback_order, f.pageblock_order) {
             self.decided += 1;
             self.fragmenting += u64::from(fallback < pageblock);
         }
@@ -58,7 +58,7 @@ impl Tally {
                 },
             )
             .collect();
-        kinds.sort_by_key(|k| Reverse(k.count));
+        kinds.sort_by_key(|k| (k.who.is_unnamed(), Reverse(k.count)));
         Some(Fallbacks {
             count: self.count,
             fragmenting: (self.decided == self.count).then_some(self.fragmenting),

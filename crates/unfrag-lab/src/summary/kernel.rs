@@ -2,7 +2,6 @@
 //!
 //! Invariant: a number without a known name is shown as a number.
 
-use super::table::Named;
 use crate::era::Era;
 use unfrag_linux::gfp_text;
 
@@ -61,17 +60,12 @@ impl Kernel {
         self.gfp.print(mask)
     }
 
-    /// A result of compaction.
-    pub fn result(&self, result: Named<'_>) -> String {
-        match result {
-            Named::Name(name) => name.to_owned(),
-            Named::Number(n) => {
-                let name = RESULTS.get(usize::try_from(n).unwrap_or(usize::MAX));
-                match name.filter(|_| self.era.is_at_least(6, 1)) {
-                    Some(name) => (*name).to_owned(),
-                    None => format!("result {}", n as i64),
-                }
-            }
+    /// A result of compaction that was written as a number.
+    pub fn result(&self, number: u64) -> String {
+        let name = RESULTS.get(usize::try_from(number).unwrap_or(usize::MAX));
+        match name.filter(|_| self.era.is_at_least(6, 1)) {
+            Some(name) => (*name).to_owned(),
+            None => format!("result {}", number as i64),
         }
     }
 
@@ -101,7 +95,7 @@ mod tests {
 
     #[test]
     fn results_that_are_numbers_are_named_where_the_kernel_is_known_to_number_them_so() {
-        let result = |release: &str| Kernel::of(release).0.result(Named::Number(8));
+        let result = |release: &str| Kernel::of(release).0.result(8);
         assert_eq!(result("6.18.1"), "success");
         assert_eq!(result("4.4.0"), "result 8");
     }

@@ -1,30 +1,41 @@
 //! Who did something: processes by name, and interrupts apart from them.
 //!
-//! Invariant: processes of one name are one, so that a build's thousand compilers are a line.
+//! Invariant: processes of one name are one, so that a build's thousand compilers are a line. Those without a name stand
+//! last in each list: together they are no process.
 
 use super::report::{Asked, Who};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use unfrag_linux::event::{Role, Roles};
 use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// Who did something, as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct WhoId(u64);
 
+/// What the recorder and its threads are called.
+const RECORDER: &str = "(the recorder)";
+
 /// Names of a recording's tasks.
 pub(super) struct People<'a> {
     of_task: Vec<u32>,
-    names: Vec<&'a str>,
+    names: Vec<Option<&'a str>>,
 }
 
 impl<'a> People<'a> {
     /// Of this recording.
     pub fn of(rec: &'a Recording) -> People<'a> {
-        let mut known: HashMap<&str, u32> = HashMap::new();
+        let mut known: HashMap<Option<&str>, u32> = HashMap::new();
         let mut names = vec![];
-        let of_task = rec.tasks.iter().map(|task| {
-            *known.entry(&task.comm).or_insert_with(|| {
-                names.push(task.comm.as_str());
+        let roles = Roles::of(rec);
+        let of_task = rec.tasks.iter().zip(roles.all()).map(|(task, role)| {
+            let name = match role {
+                Role::Unnamed => None,
+                Role::Recorder => Some(RECORDER),
+                _ => Some(task.comm.as_str()),
+            };
+            *known.entry(name).or_insert_with(|| {
+                names.push(name);
                 names.len() as u32 - 1
             })
         });
@@ -41,9 +52,9 @@ impl<'a> People<'a> {
 
     /// By name.
     pub fn name(&self, who: WhoId) -> Who {
-        let name = self.names.get((who.0 >> 1) as usize);
+        let name = self.names.get((who.0 >> 1) as usize).copied().flatten();
         Who {
-            process: name.map_or("<...>", |n| n).to_owned(),
+            process: name.map(str::to_owned),
             interrupt: who.0 & 1 == 1,
         }
     }
@@ -56,7 +67,7 @@ impl<'a> People<'a> {
         });
         let mut list: Vec<Asked> = list.collect();
         list.sort_by(|a, b| {
-            let key = |k: &Asked| (Reverse(k.count), Reverse(k.order));
+            let key = |k: &Asked| (k.who.is_unnamed(), Reverse(k.count), Reverse(k.order));
             key(a).cmp(&key(b)).then_with(|| a.who.cmp(&b.who))
         });
         (!list.is_empty()).then_some(list)

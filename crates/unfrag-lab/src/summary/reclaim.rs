@@ -5,9 +5,10 @@
 
 use super::people::{People, WhoId};
 use super::report::{DirectReclaim, Kswapd, Stall, Times, Wake};
-use super::table::{Event, Kind, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use unfrag_linux::event::At;
+use unfrag_linux::event::page::Reclaim;
 
 /// Reclaim so far.
 #[derive(Default)]
@@ -34,35 +35,29 @@ struct Stalled {
 }
 
 impl Tally {
-    /// Counts an event, if it is one of reclaim.
-    pub fn add(&mut self, table: &Table<'_>, event: &Event) {
-        let Event {
-            time, task, who, ..
-        } = *event;
-        let number = |field| table.number(field, event.row);
-        match table.kind {
-            Kind::WakeupKswapd => *self.asked.entry((who, number(0))).or_default() += 1,
-            Kind::KswapdWake => {
+    /// Counts an event.
+    pub fn add(&mut self, who: WhoId, at: &At, event: &Reclaim) {
+        let At { time, task, .. } = *at;
+        match *event {
+            Reclaim::Asked { order, .. } => *self.asked.entry((who, order)).or_default() += 1,
+            Reclaim::Wakes { node, order } => {
                 let signed = |n: Option<u64>| n.map(|n| n as i64);
-                let key = (signed(number(1)), signed(number(0)));
-                *self.wakes.entry(key).or_default() += 1;
+                *self.wakes.entry((signed(node), signed(order))).or_default() += 1;
                 self.awake.entry(task).or_insert(time);
             }
-            Kind::KswapdSleep => {
+            Reclaim::Sleeps { .. } => {
                 self.sleeps += 1;
                 if let Some(since) = self.awake.remove(&task) {
                     self.awake_times.add(time.saturating_sub(since));
                 }
             }
-            Kind::ReclaimBegin => {
-                let order = number(0);
+            Reclaim::Begin { order } => {
                 self.stalls.entry((who, order)).or_default().count += 1;
                 self.open.insert(task, (who, order, time));
             }
-            Kind::ReclaimEnd => {
-                let pages = number(0);
+            Reclaim::End { reclaimed } => {
                 let add = |sum: &mut Option<u64>| {
-                    if let Some(pages) = pages {
+                    if let Some(pages) = reclaimed {
                         *sum = Some(sum.unwrap_or(0).saturating_add(pages));
                     }
                 };
@@ -75,7 +70,6 @@ impl Tally {
                 stalled.time.add(time.saturating_sub(since));
                 add(&mut stalled.reclaimed);
             }
-            _ => {}
         }
     }
 
@@ -106,7 +100,8 @@ impl Tally {
             .collect();
         kinds.sort_by(|a, b| {
             let longer = b.time.seconds.total_cmp(&a.time.seconds);
-            longer.then_with(|| b.count.cmp(&a.count))
+            let unnamed = a.who.is_unnamed().cmp(&b.who.is_unnamed());
+            unnamed.then(longer).then_with(|| b.count.cmp(&a.count))
         });
         let direct = DirectReclaim {
             stalls: kinds.iter().map(|k| k.count).sum(),

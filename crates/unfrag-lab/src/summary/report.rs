@@ -40,6 +40,12 @@ pub struct Summary {
     pub assumed: Vec<String>,
     /// Questions that stay open for want of events.
     pub not_recorded: Vec<NotRecorded>,
+    /// What was recorded, and did not happen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub did_not_happen: Vec<NotRecorded>,
+    /// Whether the trace says which events were recorded, so that an open question is one of the recording.
+    #[serde(skip)]
+    pub says_what_was_recorded: bool,
 }
 
 /// Events of a kind.
@@ -57,16 +63,23 @@ pub struct NotRecorded {
     /// What is not known.
     pub question: &'static str,
     /// Events that would tell it.
-    pub events: &'static str,
+    pub events: String,
 }
 
 /// Who did something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Who {
-    /// Name of the process, all of that name together.
-    pub process: String,
+    /// Name of the process, all of that name together; `None` for those whose names are not in the trace.
+    pub process: Option<String>,
     /// Whether an interrupt did it while that process ran.
     pub interrupt: bool,
+}
+
+impl Who {
+    /// Whether it stands for all whose names are not in the trace.
+    pub(super) fn is_unnamed(&self) -> bool {
+        self.process.is_none()
+    }
 }
 
 /// Requests for pages.

@@ -1,13 +1,13 @@
 //! Requests for pages, from `mm_page_alloc`. `spec: 7.6`
 //!
-//! Invariant: a request failed if its event names no frame: number 0 in text, -1 in raw data.
+//! Invariant: an event without an order or a frame is counted apart.
 
 use super::kernel::Kernel;
 use super::people::{People, WhoId};
 use super::report::{Failure, ProcessRequests, RequestKind, Requests};
-use super::table::{Event, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use unfrag_linux::event::page::Alloc;
 
 /// Requests of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,21 +34,16 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Counts a request.
-    pub fn add(&mut self, table: &Table<'_>, event: &Event) {
-        let Event { who, row, .. } = *event;
-        let (Some(pfn), Some(order)) = (table.number(0, row), table.number(1, row)) else {
-            self.incomplete += 1;
-            return;
-        };
+    pub fn add(&mut self, who: WhoId, request: &Alloc) {
         let key = Key {
             who,
-            order,
-            flags: table.number(2, row),
-            migratetype: table.number(3, row),
+            order: request.order.into(),
+            flags: request.gfp.map(|f| f.0),
+            migratetype: request.migratetype,
         };
         let count = self.kinds.entry(key).or_default();
         count.all += 1;
-        count.failed += u64::from(pfn == 0 || pfn == u64::MAX);
+        count.failed += u64::from(request.pfn.is_none());
     }
 
     /// What they amount to; `None` if there were none.
@@ -101,10 +96,11 @@ impl Tally {
             })
             .collect();
         out.processes
-            .sort_by(|a, b| (Reverse(a.pages), &a.who).cmp(&(Reverse(b.pages), &b.who)));
+            .sort_by_key(|p| (p.who.is_unnamed(), Reverse(p.pages), p.who.clone()));
         out.kinds.sort_by_key(|k| Reverse(k.pages));
         out.failures.sort_by(|a, b| {
-            let key = |f: &Failure| (Reverse(f.count), Reverse(f.order), f.who.clone());
+            let rank = |f: &Failure| (f.who.is_unnamed(), Reverse(f.count), Reverse(f.order));
+            let key = |f: &Failure| (rank(f), f.who.clone());
             let more = |f: &Failure| (f.flags.clone(), f.migratetype.clone());
             key(a).cmp(&key(b)).then_with(|| more(a).cmp(&more(b)))
         });
@@ -112,10 +108,7 @@ impl Tally {
     }
 }
 
-/// Pages of so many blocks of an order; 0 for an order that no kernel has.
+/// Pages of so many blocks of an order.
 fn pages(order: u64, blocks: u64) -> u64 {
-    match order {
-        0..32 => blocks.saturating_mul(1 << order),
-        _ => 0,
-    }
+    blocks.saturating_mul(1 << order)
 }

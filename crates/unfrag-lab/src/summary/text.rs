@@ -345,14 +345,19 @@ impl Page<'_> {
     }
 
     fn end(&mut self, s: &Summary) {
-        if !s.not_recorded.is_empty() {
-            self.head("Not in this trace: not recorded, or it did not happen");
-            let rows: Vec<_> = s
-                .not_recorded
-                .iter()
-                .map(|n| vec![n.question, n.events])
-                .collect();
-            columns::push(&mut self.out, "  ", 2, &rows);
+        let missing = match s.says_what_was_recorded {
+            true => "Not recorded",
+            false => "Not in this trace: not recorded, or it did not happen",
+        };
+        for (head, list) in [
+            ("Recorded, and did not happen", &s.did_not_happen),
+            (missing, &s.not_recorded),
+        ] {
+            if !list.is_empty() {
+                self.head(head);
+                let rows: Vec<_> = list.iter().map(|n| vec![n.question, &n.events]).collect();
+                columns::push(&mut self.out, "  ", 2, &rows);
+            }
         }
         if !s.assumed.is_empty() {
             self.head("Assumed");
@@ -399,7 +404,14 @@ fn lost(l: &Lost) -> Vec<String> {
 }
 
 fn who(who: &Who) -> String {
-    let name = printable(&who.process);
+    let Some(process) = &who.process else {
+        let unnamed = match who.interrupt {
+            true => "(not named, interrupt)",
+            false => "(not named)",
+        };
+        return unnamed.to_owned();
+    };
+    let name = printable(process);
     let mut short: String = name.chars().take(NAME).collect();
     if name.chars().nth(NAME).is_some() {
         short.push('…');

@@ -1,84 +1,148 @@
-//! The one pass over a trace's events.
+//! The count of a trace's events.
 //!
 //! Invariant: what is printed does not depend on the order of a hash table.
 
 use super::kernel::Kernel;
 use super::people::People;
 use super::report::{KindCount, Lost, NotRecorded, Summary};
-use super::table::{Event, Kind, Table};
 use super::{compaction, fallbacks, reclaim, requests};
+use crate::error::{Error, Result};
+use crate::input::Input;
 use std::cmp::Reverse;
+use unfrag_linux::event::coverage::EVENTS_RECORDED;
+use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
+use unfrag_linux::file::Common;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::text::{NotUnderstood, joined};
 
+/// The common columns that are read.
+pub(crate) const COMMON: &[Common] = &[Common::Task, Common::Flags];
+
 /// What a recording's trace tells; `source` names it.
-pub fn summarize(rec: &Recording, source: &str) -> Summary {
-    let (kernel, assumed) = Kernel::of(&rec.meta.kernel_release);
-    let people = People::of(rec);
-    let events = &rec.events;
-    let tables: Vec<Table<'_>> = events.tables.iter().map(|t| Table::of(t, rec)).collect();
-    let mut rows = vec![0usize; tables.len()];
-    let mut requests = requests::Tally::default();
-    let mut fallbacks = fallbacks::Tally::default();
-    let mut compaction = compaction::Tally::default();
-    let mut reclaim = reclaim::Tally::default();
-    for (i, &kind) in events.kind.iter().enumerate() {
-        let table = &tables[usize::from(kind)];
-        let row = rows[usize::from(kind)];
-        rows[usize::from(kind)] += 1;
-        if table.kind == Kind::Other {
-            continue;
+///
+/// # Errors
+/// If its events cannot be read.
+pub fn summarize<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Summary> {
+    let input = input.into();
+    let mut count = Count::of(&input);
+    input.walk(0..=u64::MAX, COMMON, &mut count)?;
+    Ok(count.report(source))
+}
+
+/// The counts so far.
+pub(crate) struct Count<'r> {
+    input: Input<'r>,
+    people: People<'r>,
+    requests: requests::Tally,
+    fallbacks: fallbacks::Tally,
+    compaction: compaction::Tally,
+    reclaim: reclaim::Tally,
+}
+
+impl Tracker for Count<'_> {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        !matches!(
+            kind,
+            Kind::Free
+                | Kind::Refill
+                | Kind::Drain
+                | Kind::SetMigration
+                | Kind::RemoveMigration
+                | Kind::CacheAdd
+                | Kind::CacheDelete
+                | Kind::Object
+                | Kind::Kmalloc
+                | Kind::ObjectFree
+                | Kind::CollapseScan
+        )
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        let who = self.people.who(at.task, at.flags);
+        match page {
+            Some(Page::Alloc(request)) => self.requests.add(who, &request),
+            Some(Page::Fallback(fallback)) => self.fallbacks.add(who, &fallback),
+            Some(Page::Compaction(event)) => self.compaction.add(who, at, &event),
+            Some(Page::Reclaim(event)) => self.reclaim.add(who, at, &event),
+            _ => {}
         }
-        let event = Event {
-            time: events.time[i],
-            task: events.task[i],
-            who: people.who(events.task[i], events.flags[i]),
-            row,
+        Ok(())
+    }
+
+    fn unreadable(&mut self, _: &At, kind: Kind, _: Unreadable) -> Result<()> {
+        self.requests.incomplete += u64::from(kind == Kind::Alloc);
+        Ok(())
+    }
+}
+
+impl<'r> Count<'r> {
+    /// Nothing so far.
+    pub(crate) fn of(input: &Input<'r>) -> Count<'r> {
+        Count {
+            input: input.clone(),
+            people: People::of(input.recording),
+            requests: requests::Tally::default(),
+            fallbacks: fallbacks::Tally::default(),
+            compaction: compaction::Tally::default(),
+            reclaim: reclaim::Tally::default(),
+        }
+    }
+
+    /// What the counts tell.
+    pub(crate) fn report(self, source: &str) -> Summary {
+        let Count { input, people, .. } = self;
+        let rec = input.recording;
+        let (kernel, assumed) = Kernel::of(&rec.meta.kernel_release);
+        let incomplete = self.requests.incomplete;
+        let (kswapd, direct_reclaim) = self.reclaim.report(&people);
+        let mut summary = Summary {
+            source: source.to_owned(),
+            format: rec.meta.source.clone(),
+            kernel: Some(rec.meta.kernel_release.clone()).filter(|r| !r.is_empty()),
+            cpus: rec.meta.cpus,
+            events: input.events.len(),
+            kinds: kinds(rec, &input.events.rows()),
+            requests: self.requests.report(&people, &kernel),
+            fallbacks: self.fallbacks.report(&people, &kernel),
+            compaction: self.compaction.report(&people, &kernel),
+            kswapd,
+            direct_reclaim,
+            lost: lost(rec),
+            assumed: assumed.into_iter().collect(),
+            ..Summary::default()
         };
-        match table.kind {
-            Kind::Alloc => requests.add(table, &event),
-            Kind::Extfrag => fallbacks.add(table, &event),
-            Kind::WakeupKswapd
-            | Kind::KswapdWake
-            | Kind::KswapdSleep
-            | Kind::ReclaimBegin
-            | Kind::ReclaimEnd => reclaim.add(table, &event),
-            _ => compaction.add(table, &event),
+        if let Some((first, last)) = input.events.span() {
+            summary.first_seconds = first as f64 / 1e9;
+            summary.seconds = last.saturating_sub(first) as f64 / 1e9;
         }
+        if incomplete > 0 {
+            let what =
+                format!("{incomplete} of the events mm_page_alloc have no order or no frame");
+            summary.assumed.push(format!("{what}: left out"));
+        }
+        summary.assumed.extend(assumptions(rec, &kernel, &summary));
+        let recorded = Coverage::of(rec);
+        summary.says_what_was_recorded = rec.meta.facts.contains_key(EVENTS_RECORDED);
+        for (kinds, question) in open_questions(&summary) {
+            let events: Vec<String> = kinds.iter().map(|k| k.event()).collect();
+            let open = NotRecorded {
+                question,
+                events: events.join(", "),
+            };
+            match kinds.iter().all(|k| recorded.has(*k)) {
+                true => summary.did_not_happen.push(open),
+                false => summary.not_recorded.push(open),
+            }
+        }
+        summary
     }
-    let incomplete = requests.incomplete;
-    let (kswapd, direct_reclaim) = reclaim.report(&people);
-    let mut summary = Summary {
-        source: source.to_owned(),
-        format: rec.meta.source.clone(),
-        kernel: Some(rec.meta.kernel_release.clone()).filter(|r| !r.is_empty()),
-        cpus: rec.meta.cpus,
-        events: events.len() as u64,
-        kinds: kinds(rec, &rows),
-        requests: requests.report(&people, &kernel),
-        fallbacks: fallbacks.report(&people, &kernel),
-        compaction: compaction.report(&people, &kernel),
-        kswapd,
-        direct_reclaim,
-        lost: lost(rec),
-        assumed: assumed.into_iter().collect(),
-        ..Summary::default()
-    };
-    if let (Some(&first), Some(&last)) = (events.time.first(), events.time.last()) {
-        summary.first_seconds = first as f64 / 1e9;
-        summary.seconds = last.saturating_sub(first) as f64 / 1e9;
-    }
-    if incomplete > 0 {
-        let what = format!("{incomplete} of the events mm_page_alloc have no order or no frame");
-        summary.assumed.push(format!("{what}: left out"));
-    }
-    summary.assumed.extend(assumptions(rec, &kernel, &summary));
-    summary.not_recorded = not_recorded(&summary);
-    summary
 }
 
 /// Events by kind, most first.
-fn kinds(rec: &Recording, rows: &[usize]) -> Vec<KindCount> {
+fn kinds(rec: &Recording, rows: &[u64]) -> Vec<KindCount> {
     let named = rec.events.tables.iter().zip(rows).filter(|(_, n)| **n > 0);
     let mut list: Vec<KindCount> = named
         .map(|(table, &n)| KindCount {
@@ -86,7 +150,7 @@ fn kinds(rec: &Recording, rows: &[usize]) -> Vec<KindCount> {
                 "" => table.name.clone(),
                 system => format!("{system}:{}", table.name),
             },
-            count: n as u64,
+            count: n,
         })
         .collect();
     list.sort_by(|a, b| (Reverse(a.count), &a.event).cmp(&(Reverse(b.count), &b.event)));
@@ -142,53 +206,52 @@ fn assumptions(rec: &Recording, kernel: &Kernel, summary: &Summary) -> Vec<Strin
     out
 }
 
-/// Questions whose events the trace does not have.
-fn not_recorded(s: &Summary) -> Vec<NotRecorded> {
+/// Questions whose events the trace does not have, and the kinds of events that would tell.
+fn open_questions(s: &Summary) -> Vec<(&'static [Kind], &'static str)> {
     let c = s.compaction.as_ref();
     let k = s.kswapd.as_ref();
-    let all = [
+    let all: [(bool, &[Kind], &str); 8] = [
         (
             s.requests.is_some(),
+            &[Kind::Alloc],
             "who asks for which orders, and what fails",
-            "kmem:mm_page_alloc",
         ),
         (
             s.fallbacks.is_some(),
+            &[Kind::Fallback],
             "which types of memory mix",
-            "kmem:mm_page_alloc_extfrag",
         ),
         (
             c.is_some_and(|c| c.direct.is_some()),
+            &[Kind::CompactTry],
             "who compacts, and for which order",
-            "compaction:mm_compaction_try_to_compact_pages",
         ),
         (
             c.is_some_and(|c| c.runs.is_some()),
+            &[Kind::CompactBegin, Kind::CompactEnd],
             "runs of compaction and how they end",
-            "compaction:mm_compaction_begin, compaction:mm_compaction_end",
         ),
         (
             c.is_some_and(|c| c.moved.is_some()),
+            &[Kind::Migrated],
             "pages that compaction moves",
-            "compaction:mm_compaction_migratepages",
         ),
         (
             k.is_some_and(|k| k.asked.is_some()),
+            &[Kind::WakeupKswapd],
             "who wakes kswapd, and for which order",
-            "vmscan:mm_vmscan_wakeup_kswapd",
         ),
         (
             k.is_some_and(|k| k.wakes.is_some() || k.sleeps.is_some()),
+            &[Kind::KswapdWake, Kind::KswapdSleep],
             "when kswapd works",
-            "vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep",
         ),
         (
             s.direct_reclaim.is_some(),
+            &[Kind::ReclaimBegin, Kind::ReclaimEnd],
             "who waits for direct reclaim, and how long",
-            "vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_direct_reclaim_end",
         ),
     ];
     let open = all.into_iter().filter(|(known, ..)| !known);
-    open.map(|(_, question, events)| NotRecorded { question, events })
-        .collect()
+    open.map(|(_, kinds, question)| (kinds, question)).collect()
 }

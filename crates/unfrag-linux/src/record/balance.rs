@@ -6,13 +6,17 @@
 //!
 //! Invariant: `allocated = freed + held + unseen`.
 
+use crate::event::{At, Block, Kind, Page, Tracker, Unreadable, walk};
 use crate::procfs::kpageflags::{BUDDY, PageFlags};
 use crate::recording::Recording;
+use std::ops::Range;
 
 /// Numbers of pages of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// Allocated.
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Pages in them.
     pub allocated: u64,
     /// Of these, seen freed.
     pub freed: u64,
@@ -20,61 +24,77 @@ pub struct Balance {
     pub held: u64,
     /// Of these, freed with no event.
     pub unseen: u64,
-    /// Freed in the recording, but allocated before it.
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Pages freed in the recording, but allocated before it.
     pub from_before: u64,
 }
 
 /// Page frames from this number on are not counted: 64 TiB of memory.
 const MAX_FRAMES: u64 = 1 << 34;
 
-/// Counts the pages of a recording. Without page flags at its end, every page that is not seen freed counts
-/// as held.
-pub fn balance(recording: &Recording) -> Balance {
-    let events = &recording.events;
-    let of = |name: &str| {
-        let kind = events.tables.iter().position(|t| t.name == name)?;
-        let table = &events.tables[kind];
-        Some((kind, table.column("pfn")?, table.column("order")?))
-    };
-    let (allocs, frees) = (of("mm_page_alloc"), of("mm_page_free"));
-    let pages = |pfn: u64, order: u64| {
-        let end = pfn.saturating_add(1 << order.min(20));
-        if pfn == 0 {
-            0..0
-        } else {
-            pfn.min(MAX_FRAMES)..end.min(MAX_FRAMES)
+/// The pages in use, while events are counted.
+#[derive(Default)]
+struct Count {
+    live: Vec<bool>,
+    sum: Balance,
+}
+
+impl Count {
+    /// Says of each page of a block whether it is in use from now on; what it was before goes to `each`.
+    fn put(&mut self, block: Block, live: bool, mut each: impl FnMut(&mut Balance, bool)) {
+        let Range { start, end } = block.frames();
+        let frames = start.min(MAX_FRAMES)..end.min(MAX_FRAMES);
+        if self.live.len() < frames.end as usize {
+            self.live.resize(frames.end as usize, false);
         }
-    };
-    let highest = [allocs, frees]
-        .into_iter()
-        .flatten()
-        .flat_map(|(_, p, o)| p.iter().zip(o));
-    let highest = highest.map(|(&p, &o)| pages(p, o).end).max().unwrap_or(0);
-    let mut live = vec![false; highest as usize];
-    let mut rows = vec![0; events.tables.len()];
-    let mut sum = Balance::default();
-    for &kind in &events.kind {
-        let kind = usize::from(kind);
-        let row = rows[kind];
-        rows[kind] += 1;
-        match (allocs, frees) {
-            (Some((k, pfn, order)), _) if k == kind => {
-                for page in pages(pfn[row], order[row]) {
-                    sum.allocated += 1;
-                    sum.unseen += u64::from(std::mem::replace(&mut live[page as usize], true));
+        for page in frames {
+            let was = std::mem::replace(&mut self.live[page as usize], live);
+            each(&mut self.sum, was);
+        }
+    }
+}
+
+impl Tracker for Count {
+    type Error = Unreadable;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Alloc | Kind::Free)
+    }
+
+    fn event(&mut self, _: &At, page: Option<Page<'_>>) -> Result<(), Unreadable> {
+        match page {
+            Some(Page::Alloc(alloc)) => {
+                if let Some(block) = alloc.block() {
+                    self.sum.allocations += 1;
+                    self.put(block, true, |sum, was| {
+                        sum.allocated += 1;
+                        sum.unseen += u64::from(was);
+                    });
                 }
             }
-            (_, Some((k, pfn, order))) if k == kind => {
-                for page in pages(pfn[row], order[row]) {
-                    match std::mem::replace(&mut live[page as usize], false) {
-                        true => sum.freed += 1,
-                        false => sum.from_before += 1,
-                    }
-                }
+            Some(Page::Free(block)) => {
+                self.sum.frees += 1;
+                self.put(block, false, |sum, was| match was {
+                    true => sum.freed += 1,
+                    false => sum.from_before += 1,
+                });
             }
             _ => {}
         }
+        Ok(())
     }
+}
+
+/// Counts the pages of a recording. Without page flags at its end, every page that is not seen freed counts
+/// as held.
+///
+/// # Errors
+/// If an event lacks its frame or its order.
+pub fn balance(recording: &Recording) -> Result<Balance, Unreadable> {
+    let mut count = Count::default();
+    walk(&recording.events, &recording.strings, &mut count)?;
+    let Count { live, mut sum } = count;
     let last = recording.snapshots.last();
     let flags = last.and_then(|s| PageFlags::of(s).ok()?);
     let is_free = |page: usize| {
@@ -88,7 +108,7 @@ pub fn balance(recording: &Recording) -> Balance {
             false => sum.held += 1,
         }
     }
-    sum
+    Ok(sum)
 }
 
 #[cfg(test)]
@@ -140,12 +160,14 @@ mod tests {
             ..Recording::default()
         };
         let wanted = Balance {
+            allocations: 5,
             allocated: 6,
             freed: 3,
             held: 1,
             unseen: 2,
+            frees: 4,
             from_before: 1,
         };
-        assert_eq!(balance(&recording), wanted);
+        assert_eq!(balance(&recording), Ok(wanted));
     }
 }

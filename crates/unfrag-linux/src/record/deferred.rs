@@ -11,12 +11,16 @@
 
 use std::collections::HashSet;
 
+use unfrag::Pfn;
+
+use crate::event::page::Alloc;
+use crate::event::{At, Kind, Page, Tracker, Unreadable, walk};
 use crate::recording::{Events, Lost, Recording};
 
 /// Drops what followers, the tasks for which `is_follower` is true, did for others; gives the number of
 /// events dropped.
 pub fn drop_of_others(recording: &mut Recording, is_follower: &[bool]) -> u64 {
-    let keep = kept(&recording.events, is_follower);
+    let keep = kept(recording, is_follower);
     let dropped = keep.iter().filter(|k| !**k).count() as u64;
     if dropped > 0 {
         retain(&mut recording.events, &mut recording.meta.lost, &keep);
@@ -25,36 +29,53 @@ pub fn drop_of_others(recording: &mut Recording, is_follower: &[bool]) -> u64 {
 }
 
 /// For each event, whether it stays.
-fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
-    let columns = |name: &str| {
-        let kind = events.tables.iter().position(|t| t.name == name)?;
-        Some((kind, events.tables[kind].column("pfn")?))
+fn kept(recording: &Recording, is_follower: &[bool]) -> Vec<bool> {
+    let events = &recording.events;
+    let mut kept = Kept {
+        is_follower,
+        live: HashSet::new(),
+        keep: Vec::with_capacity(events.len()),
     };
-    let (allocs, frees) = (columns("mm_page_alloc"), columns("mm_page_free"));
+    // It takes whatever an event says, so the walk has no error and no end before the last event.
+    let _ = walk(events, &recording.strings, &mut kept);
     let begins = events.tables.iter().position(|t| t.name == "task_newtask");
-    let pfn = |of: Option<(usize, &[u64])>, kind: usize, row: usize| match of {
-        Some((k, column)) if k == kind => Some(column[row]),
-        _ => None,
-    };
-    let mut rows = vec![0; events.tables.len()];
-    let mut live: HashSet<u64> = HashSet::new();
-    let mut keep = Vec::with_capacity(events.len());
-    for (&kind, &task) in events.kind.iter().zip(&events.task) {
-        let kind = usize::from(kind);
-        let row = rows[kind];
-        rows[kind] += 1;
-        let own = !is_follower[task as usize];
-        let stays = match (pfn(allocs, kind, row), pfn(frees, kind, row)) {
-            (Some(pfn), _) if own => {
-                live.insert(pfn);
+    for (keep, &kind) in kept.keep.iter_mut().zip(&events.kind) {
+        *keep |= begins == Some(usize::from(kind));
+    }
+    kept.keep
+}
+
+/// The blocks in use that the command's own tasks took, and which events stay.
+struct Kept<'f> {
+    is_follower: &'f [bool],
+    live: HashSet<Pfn>,
+    keep: Vec<bool>,
+}
+
+impl Tracker for Kept<'_> {
+    type Error = Unreadable;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Alloc | Kind::Free)
+    }
+
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<(), Unreadable> {
+        let own = !self.is_follower[at.task as usize];
+        let stays = match page {
+            Some(Page::Alloc(Alloc { pfn, .. })) if own => {
+                self.live.extend(pfn);
                 true
             }
-            (_, Some(pfn)) => live.remove(&pfn) || own,
-            _ => own || Some(kind) == begins,
+            Some(Page::Free(block)) => self.live.remove(&block.pfn) || own,
+            _ => own,
         };
-        keep.push(stays);
+        self.keep.push(stays);
+        Ok(())
     }
-    keep
+
+    fn unreadable(&mut self, at: &At, _: Kind, _: Unreadable) -> Result<(), Unreadable> {
+        self.event(at, None)
+    }
 }
 
 /// Keeps these events and their rows; gaps stay before the event that follows them.
@@ -99,11 +120,13 @@ mod tests {
         EventTable {
             system: "kmem".into(),
             name: name.into(),
-            fields: vec![Field {
-                name: "pfn".into(),
-                kind: FieldKind::Unsigned,
-            }],
-            columns: vec![pfns.to_vec()],
+            fields: ["pfn", "order"]
+                .map(|name| Field {
+                    name: name.into(),
+                    kind: FieldKind::Unsigned,
+                })
+                .into(),
+            columns: vec![pfns.to_vec(), vec![0; pfns.len()]],
         }
     }
 

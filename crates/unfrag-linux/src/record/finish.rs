@@ -15,10 +15,10 @@ use super::spool_name::output_of;
 use crate::error::{Error, Result};
 use crate::file::{self, Writer};
 use crate::output::{Holds, Output};
+use crate::recording::UNKNOWN_COMM;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::target::Target;
 use crate::trace::event::batches::{BATCH, Batches, all_at_once};
-use crate::trace::event::intern::UNKNOWN_COMM;
 use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
 

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use super::spool::{NAMES, RECORDER, Spool, THREADS};
 use crate::error::Result;
+use crate::event::Role;
+use crate::event::role::of_kernel_thread;
 
 /// `PF_KTHREAD` among the flags in /proc/PID/stat (proc(5)).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -20,22 +22,17 @@ pub fn of_kernel() -> Vec<i32> {
     let threads = kernel_threads();
     let of_line = |line: &str| {
         let (pid, name) = line.split_once(' ')?;
-        (runs_softirqs(name) || reclaims_or_compacts(name)).then(|| pid.parse().ok())?
+        let role = of_kernel_thread(name)?;
+        (role == Role::Ksoftirqd || role.works_for_all()).then(|| pid.parse().ok())?
     };
     std::iter::once(0)
         .chain(threads.lines().filter_map(of_line))
         .collect()
 }
 
-/// Whether a kernel thread of this name reclaims, compacts or collapses memory.
-fn reclaims_or_compacts(name: &str) -> bool {
-    let all = ["kswapd", "kcompactd", "khugepaged", "kdamond"];
-    all.iter().any(|n| name.starts_with(n))
-}
-
 /// Whether a kernel thread of this name only runs soft interrupts.
 pub fn runs_softirqs(name: &str) -> bool {
-    name.starts_with("ksoftirqd/")
+    of_kernel_thread(name) == Some(Role::Ksoftirqd)
 }
 
 /// Adds the kernel threads of this moment to the spool.

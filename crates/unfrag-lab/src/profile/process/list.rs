@@ -54,9 +54,3 @@ impl Processes {
         names
     }
 }
-
-/// Whether a task's name is that of a kernel thread that reclaims or compacts for all tasks.
-pub fn reclaims_for_others(comm: &str) -> bool {
-    let all = ["kswapd", "kcompactd", "khugepaged", "kdamond"];
-    all.iter().any(|n| comm.starts_with(n))
-}

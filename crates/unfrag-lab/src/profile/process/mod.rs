@@ -15,4 +15,4 @@ mod events;
 mod list;
 mod single;
 
-pub use list::{Process, Processes, reclaims_for_others};
+pub use list::{Process, Processes};

@@ -5,7 +5,7 @@ use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 
 /// Counters of vmstat, by their names there.
-type Counters = [(&'static str, u64); 9];
+type Counters = [(&'static str, u64); 11];
 
 /// The counters of the model between the first and the last snapshot of a replay, and those of the recorded host.
 #[derive(Default)]
@@ -47,10 +47,12 @@ impl CompactionTotals {
 
 fn of_model(sim: &Sim) -> Counters {
     let c = sim.manager.inspect().compact_counters();
-    let faults = &sim.tally.huge_faults;
+    let (faults, collapses) = (&sim.tally.huge_faults, &sim.tally.collapses);
     [
         ("thp_fault_alloc", faults.alloc),
         ("thp_fault_fallback", faults.fallback),
+        ("thp_collapse_alloc", collapses.alloc),
+        ("thp_collapse_alloc_failed", collapses.fallback),
         ("compact_stall", c.compact_stall),
         ("compact_success", c.compact_success),
         ("compact_fail", c.compact_fail),

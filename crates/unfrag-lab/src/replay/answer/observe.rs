@@ -135,10 +135,16 @@ fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
             delta("pgmigrate_success"),
         ),
         check(
-            "huge pages allocated to users",
+            "huge pages allocated by faults",
             k.huge_faults,
-            "thp_fault_alloc + thp_collapse_alloc",
-            delta("thp_fault_alloc").map(|n| n + delta("thp_collapse_alloc").unwrap_or(0)),
+            "thp_fault_alloc",
+            delta("thp_fault_alloc"),
+        ),
+        check(
+            "huge pages that khugepaged took for small ones",
+            k.collapses,
+            "thp_collapse_alloc",
+            delta("thp_collapse_alloc"),
         ),
     ]
 }

@@ -9,13 +9,13 @@
 //! one for a whole recording: the one under which the trace best explains the difference of the free pages
 //! of the two files.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::input::running_sum::RunningSum;
-use unfrag_linux::file::Wanted;
+use unfrag_linux::event::{At, Kind, Page, Role, Tracker, Unreadable};
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Recording, Snapshot, Task};
+use unfrag_linux::recording::{Recording, Snapshot};
 
 /// Largest offset between the clocks, in nanoseconds.
 const MAX_OFFSET_NS: u64 = 5_000_000_000;
@@ -180,55 +180,52 @@ impl Clock {
     }
 }
 
-/// Kinds of events that free pages.
-const FREES: [&str; 2] = ["mm_page_free", "mm_page_free_direct"];
-/// The event that allocates pages.
-const ALLOC: &str = "mm_page_alloc";
+/// Pages freed; and those less the pages allocated, if that is wanted.
+struct Sums {
+    freed: RunningSum,
+    net: RunningSum,
+    with_net: bool,
+}
 
-/// Pages freed; and those less the pages allocated, if that is wanted. Failed allocations are left out.
-fn pages_freed(input: &Input<'_>, with_net: bool) -> Result<(RunningSum, RunningSum)> {
-    let sums = || RunningSum::new(&input.room);
-    let (mut freed, mut net) = (sums(), sums());
-    let is_counted = |event: &str| FREES.contains(&event) || with_net && event == ALLOC;
-    let wanted = Wanted {
-        common: &[],
-        field: &|event, field| is_counted(event) && matches!(field, "order" | "pfn"),
-    };
-    let mut rows = vec![];
-    input.events.each(0..=u64::MAX, wanted, &mut |batch| {
-        let mut tables = vec![];
-        for t in &batch.tables {
-            let columns = t.column("order").zip(t.column("pfn"));
-            let is_free = FREES.contains(&t.name.as_str());
-            tables.push(
-                columns
-                    .filter(|_| is_counted(&t.name))
-                    .map(|c| (is_free, c)),
-            );
+impl Tracker for Sums {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        kind == Kind::Free || self.with_net && kind == Kind::Alloc
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        let change = match page {
+            Some(Page::Free(block)) => block.pages() as i64,
+            Some(Page::Alloc(request)) => request.block().map_or(0, |b| -(b.pages() as i64)),
+            _ => 0,
+        };
+        if change > 0 {
+            self.freed.add(at.time, change)?;
         }
-        rows.clear();
-        rows.resize(tables.len(), 0usize);
-        for (&time, &kind) in batch.time.iter().zip(&batch.kind) {
-            let kind = usize::from(kind);
-            let row = rows[kind];
-            rows[kind] += 1;
-            let Some((is_free, (orders, pfns))) = tables[kind] else {
-                continue;
-            };
-            if pfns[row] == 0 {
-                continue;
-            }
-            let pages = 1i64 << orders[row].min(20);
-            if is_free {
-                freed.add(time, pages)?;
-            }
-            if with_net {
-                net.add(time, if is_free { pages } else { -pages })?;
-            }
+        if self.with_net && change != 0 {
+            self.net.add(at.time, change)?;
         }
         Ok(())
-    })?;
-    Ok((freed.finish()?, net.finish()?))
+    }
+
+    /// What the walk over the causes refuses dates nothing meanwhile.
+    fn unreadable(&mut self, _: &At, _: Kind, _: Unreadable) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn pages_freed(input: &Input<'_>, with_net: bool) -> Result<(RunningSum, RunningSum)> {
+    let sum = || RunningSum::new(&input.room);
+    let (freed, net) = (sum(), sum());
+    let mut sums = Sums {
+        freed,
+        net,
+        with_net,
+    };
+    input.walk(0..=u64::MAX, &[], &mut sums)?;
+    Ok((sums.freed.finish()?, sums.net.finish()?))
 }
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.
@@ -265,19 +262,9 @@ fn is_finely_dated(rec: &Recording) -> bool {
 /// and these date nothing. Where the recorder does not say, the trace shows all tasks if it has events of
 /// the kernel's own threads.
 fn is_whole(rec: &Recording) -> bool {
-    const KERNEL_THREADS: [&str; 6] = [
-        "kworker/",
-        "ksoftirqd/",
-        "kswapd",
-        "kcompactd",
-        "khugepaged",
-        "rcu_",
-    ];
-    let is_kernel_thread =
-        |t: &Task| t.pid == 0 || KERNEL_THREADS.iter().any(|k| t.comm.starts_with(k));
     match rec.meta.facts.get("scope") {
         Some(scope) => scope == "system",
-        None => rec.tasks.iter().any(is_kernel_thread),
+        None => rec.tasks.iter().any(|t| Role::of(t).is_kernel()),
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Causes {
     pub proactive_from: Option<u64>,
     /// Whether the trace shows what kcompactd does.
     pub shows_kcompactd: bool,
+    /// By task: whether it collapses small pages to huge ones, as khugepaged does.
+    pub collapsing: Vec<bool>,
     /// Whether fallbacks were recorded.
     pub shows_fallbacks: bool,
     /// Fallbacks that the trace shows.
@@ -34,6 +36,13 @@ pub struct Fallbacks {
     pub count: u64,
     /// Time of the first, in nanoseconds of the trace clock.
     pub first: Option<u64>,
+}
+
+impl Causes {
+    /// Whether a task collapses small pages to huge ones.
+    pub(crate) fn collapses(&self, task: u32) -> bool {
+        self.collapsing.get(task as usize).is_some_and(|c| *c)
+    }
 }
 
 impl Fallbacks {
@@ -74,6 +83,8 @@ pub struct Classes {
     pub freed_pages: u64,
     /// Huge-page faults that got a huge page.
     pub huge_faults: u64,
+    /// Huge pages that khugepaged took to collapse small pages.
+    pub collapses: u64,
     /// Allocations of free frames.
     pub allocations: u64,
     /// Allocations that failed.

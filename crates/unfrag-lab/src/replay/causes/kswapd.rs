@@ -11,13 +11,13 @@ const SHORT_SLEEP: u64 = 102_000_000;
 
 impl Walk {
     /// The node that an event names, or whose kswapd is at work.
-    fn kswapd_node(&self, nid: Option<&u64>) -> NodeId {
-        let named = nid.map(|&nid| NodeId(nid.min(255) as u8));
+    fn kswapd_node(&self, nid: Option<u64>) -> NodeId {
+        let named = nid.map(|nid| NodeId(nid.min(255) as u8));
         let own = || self.kswapd_of.get(self.task as usize).copied().flatten();
         named.or_else(own).unwrap_or_default()
     }
 
-    pub(super) fn kswapd_wakes(&mut self, nid: Option<&u64>) -> Result<()> {
+    pub(super) fn kswapd_wakes(&mut self, nid: Option<u64>) -> Result<()> {
         let node = self.kswapd_node(nid);
         // A run that never said that it slept ended with its last page event.
         self.end_kswapd_run(node, SHORT_SLEEP)?;
@@ -32,12 +32,12 @@ impl Walk {
         Ok(())
     }
 
-    pub(super) fn kswapd_sleeps(&mut self, nid: Option<&u64>) -> Result<()> {
+    pub(super) fn kswapd_sleeps(&mut self, nid: Option<u64>) -> Result<()> {
         self.end_kswapd_run(self.kswapd_node(nid), SHORT_SLEEP)
     }
 
-    pub(super) fn kswapd_is_asked(&mut self, nid: Option<&u64>) {
-        let node = nid.map(|&nid| NodeId(nid.min(255) as u8));
+    pub(super) fn kswapd_is_asked(&mut self, nid: Option<u64>) {
+        let node = nid.map(|nid| NodeId(nid.min(255) as u8));
         for (id, k) in &mut self.kswapd {
             if node.is_none_or(|node| node == *id) {
                 k.wakeup_between = k.runs;

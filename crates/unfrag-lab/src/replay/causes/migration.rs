@@ -4,6 +4,8 @@ use super::found::{DaemonRun, FIRST_ALLOC, FIRST_FREE};
 use super::operations::Action;
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+use unfrag::Pfn;
+use unfrag_linux::event::Block;
 use unfrag_linux::freelists::PAGEBLOCK_PAGES;
 
 impl Walk {
@@ -19,12 +21,12 @@ impl Walk {
     }
 
     /// kcompactd begins a run over the zone with this first frame.
-    pub(super) fn note_kcompactd_begin(&mut self, zone_start: Option<&u64>) {
+    pub(super) fn note_kcompactd_begin(&mut self, zone_start: Option<u64>) {
         if self.is_kcompactd() {
             self.moved_before_run = self.out.classes.migrated;
             self.out.kcompactd_runs.push(DaemonRun {
                 begin: self.time,
-                zone_start: zone_start.copied(),
+                zone_start,
                 ..DaemonRun::default()
             });
         }
@@ -45,14 +47,14 @@ impl Walk {
     }
 
     /// A run over a zone ends; where its scanners are, if the trace says it.
-    pub(super) fn note_kcompactd_end(&mut self, migrate: Option<&u64>, free: Option<&u64>) {
+    pub(super) fn note_kcompactd_end(&mut self, migrate: Option<u64>, free: Option<u64>) {
         let moved = self.out.classes.migrated - self.moved_before_run;
         if self.is_kcompactd()
             && let Some(run) = self.out.kcompactd_runs.last_mut()
         {
             run.ns = (self.time - run.begin).max(1);
             run.moved = moved;
-            let block = |pfn: &u64| pfn / PAGEBLOCK_PAGES;
+            let block = |pfn: u64| pfn / PAGEBLOCK_PAGES;
             run.met = migrate.map(block) >= free.map(block);
         }
     }
@@ -126,7 +128,7 @@ impl Walk {
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {
         // The old frame stands in the swap entry: its offset is inverted, from bit 9 on.
         let old = (!pte >> 9) & ((1 << 40) - 1);
-        if let Ok((old, _)) = self.frame(old, 0) {
+        if let Ok((old, _)) = self.frame(page(old)) {
             self.leaving.push((addr, old));
         }
     }
@@ -137,10 +139,17 @@ impl Walk {
             return;
         };
         let (_, old) = self.leaving.swap_remove(i);
-        if let Ok((new, _)) = self.frame(new, 0)
+        if let Ok((new, _)) = self.frame(page(new))
             && new != old
         {
             self.paired.insert(old, new);
         }
+    }
+}
+
+fn page(pfn: u64) -> Block {
+    Block {
+        pfn: Pfn(pfn),
+        order: 0,
     }
 }

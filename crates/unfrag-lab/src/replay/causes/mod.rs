@@ -23,8 +23,8 @@
 //!
 //! `spec: 7.6, 10`
 //!
-//! - [`clock`]: trace and snapshots on one clock. `events`: the tracepoints that are read. `tasks`: kernel
-//!   threads by name, and what a task does. `kernel_stack`: the shape of a stack.
+//! - [`clock`]: trace and snapshots on one clock. `tasks`: what a task does.
+//!   `huge_page`: the shape of a request for a huge page. `kernel_stack`: the shape of a stack.
 //! - `operations`: an operation: [`Op`]. [`ops`]: all of them, in compact columns. `found`: the result: [`Causes`].
 //! - `trace`: goes through the recording event by event. `walk`: what is known of each frame, and rule 3.
 //!   `migration`: rules 1 and 2. `stack_frees`: rule 4. `kswapd`: rule 5.
@@ -32,8 +32,8 @@
 //!   kernel's reclaim took, and how fast it was.
 
 pub mod clock;
-mod events;
 mod found;
+mod huge_page;
 mod kernel_stack;
 mod kswapd;
 mod migration;
@@ -50,6 +50,7 @@ mod walk;
 pub const VERSION: u32 = 1;
 
 pub use found::{Causes, Classes, DaemonRun, FIRST_ALLOC, FIRST_FREE, Fallbacks};
+pub(crate) use huge_page::is_huge_page;
 pub use kernel_stack::is_page_directory;
 pub use operations::{Action, HostBlock, NONE, Op, Packed};
 pub use ops::Ops;

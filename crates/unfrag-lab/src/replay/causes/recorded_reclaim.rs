@@ -8,6 +8,7 @@ use crate::input::bits::Bits;
 use crate::input::{EventSource, Input};
 use std::collections::BTreeMap;
 use unfrag::NodeId;
+use unfrag_linux::event::Roles;
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
@@ -183,7 +184,7 @@ impl RecordedReclaim {
     pub fn of<'r>(input: impl Into<Input<'r>>, causes: &Causes) -> Result<RecordedReclaim> {
         let input = input.into();
         let rec = input.recording;
-        let kswapd_of: Vec<Option<NodeId>> = rec.tasks.iter().map(kswapd_of).collect();
+        let kswapd_of: Vec<Option<NodeId>> = Roles::of(rec).all().iter().map(kswapd_of).collect();
         let mut runs = Runs {
             kswapd_of: &kswapd_of,
             ended: vec![],

@@ -1,14 +1,14 @@
-//! Kernel threads by their names, and the states of a task while the trace is walked.
+//! The states of a task while the trace is walked.
 
 use unfrag::NodeId;
-use unfrag_linux::recording::Task;
+use unfrag_linux::event::Role;
 
-/// The node whose kswapd a task is, by its name (`kswapd1`).
-pub(crate) fn kswapd_of(task: &Task) -> Option<NodeId> {
-    let number = task.comm.strip_prefix("kswapd")?;
-    let digits = number.find(|c: char| !c.is_ascii_digit());
-    let number = &number[..digits.unwrap_or(number.len())];
-    Some(NodeId(number.parse().unwrap_or(0)))
+/// The node whose kswapd a task of this role is.
+pub(crate) fn kswapd_of(role: &Role) -> Option<NodeId> {
+    match role {
+        Role::Kswapd(node) => Some(*node),
+        _ => None,
+    }
 }
 
 pub(super) const COMPACTING: u8 = 1;
@@ -18,6 +18,16 @@ pub(super) const KCOMPACTD: u8 = 8;
 pub(super) const KWORKER: u8 = 16;
 /// Between the isolation of sources and the end of their migration.
 pub(super) const MIGRATING: u8 = 32;
+/// It makes huge pages of small ones: khugepaged, by its name or by what it looks at.
+pub(super) const COLLAPSING: u8 = 64;
 
-/// `common_flags` of an event in a hard or soft interrupt.
-pub(super) const INTERRUPT: u8 = 0x18;
+/// The state in which a task of this role begins.
+pub(super) fn first_state(role: &Role) -> u8 {
+    match role {
+        Role::Kswapd(_) => KSWAPD,
+        Role::Kcompactd => KCOMPACTD,
+        Role::Kworker => KWORKER,
+        Role::Khugepaged => COLLAPSING,
+        _ => 0,
+    }
+}

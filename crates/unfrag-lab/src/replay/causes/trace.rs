@@ -1,15 +1,16 @@
 //! The walk over a whole trace, event by event.
 
-use super::events::EventKind;
 use super::found::Causes;
 use super::operations::Action;
 use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::geometry::recorded::LARGEST_ORDER;
 use crate::input::Input;
-use unfrag_linux::file::{Common, Wanted};
-use unfrag_linux::recording::Events;
+use unfrag_linux::event::page::{Compaction, Migration, Reclaim};
+use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
+use unfrag_linux::file::Common;
 
 /// Walks the trace.
 ///
@@ -28,75 +29,130 @@ pub fn causes<'r>(
     free_at: Option<&dyn Fn(u32) -> bool>,
 ) -> Result<Causes> {
     let input = input.into();
-    let mut w = Walk::new(&input, era, frames, from, free_at)?;
-    let wanted = Wanted {
-        common: &[Common::Cpu, Common::Task, Common::Flags],
-        field: &|event, field| EventKind::of(event).reads(field),
-    };
-    let all = &input.recording.events.tables;
-    let kinds: Vec<EventKind> = all.iter().map(|t| EventKind::of(&t.name)).collect();
-    input.events.each(0..=until, wanted, &mut |batch| {
-        walk(&mut w, &kinds, batch, until)
-    })?;
+    input.check(&[
+        Kind::Alloc,
+        Kind::Free,
+        Kind::SetMigration,
+        Kind::RemoveMigration,
+    ])?;
+    let mut w = Walk::new(&input, era, frames, from..=until, free_at)?;
+    let common = [Common::Cpu, Common::Task, Common::Flags];
+    input.walk(0..=until, &common, &mut w)?;
     w.finish()?;
-    w.out.shows_fallbacks = kinds.contains(&EventKind::Extfrag);
-    w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
+    let recorded = Coverage::of(input.recording);
+    w.out.shows_fallbacks = recorded.has(Kind::Fallback);
+    w.out.shows_kcompactd = recorded.has(Kind::KcompactdSleep);
     Ok(w.out)
 }
 
-/// Walks a batch of events.
-fn walk(w: &mut Walk, kinds: &[EventKind], ev: &Events, until: u64) -> Result<()> {
-    let columns = kinds.iter().zip(&ev.tables).map(|(k, t)| k.columns(t));
-    let cols = columns.collect::<Result<Vec<_>>>()?;
-    let mut rows = vec![0usize; ev.tables.len()];
-    let start = ev.time.partition_point(|&t| t < w.from);
-    let end = ev.time.partition_point(|&t| t <= until);
-    for (i, &k) in ev.kind[..end].iter().enumerate() {
-        let row = rows[k as usize];
-        rows[k as usize] += 1;
-        let [a, b, c] = &cols[k as usize];
-        w.at(i, ev);
-        let live = i >= start;
-        match kinds[k as usize] {
-            EventKind::Alloc if live => w.alloc(a[row], b[row], c[row])?,
-            EventKind::Free if live => w.free(a[row], b[row])?,
-            EventKind::Extfrag if live => w.out.fallbacks.note(w.time),
-            EventKind::CompactBegin => {
-                w.note_kcompactd();
-                w.note_kcompactd_begin(a.get(row));
-                w.task_state[w.task as usize] |= COMPACTING;
+impl Tracker for Walk {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(
+            kind,
+            Kind::Alloc
+                | Kind::Free
+                | Kind::Fallback
+                | Kind::CompactTry
+                | Kind::CompactBegin
+                | Kind::CompactEnd
+                | Kind::IsolateMigrate
+                | Kind::Migrated
+                | Kind::KcompactdWake
+                | Kind::KcompactdSleep
+                | Kind::SetMigration
+                | Kind::RemoveMigration
+                | Kind::WakeupKswapd
+                | Kind::KswapdWake
+                | Kind::KswapdSleep
+                | Kind::ReclaimBegin
+                | Kind::ReclaimEnd
+                | Kind::CollapseScan
+        )
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        if at.time > self.until {
+            return Ok(());
+        }
+        self.at(at);
+        let live = self.time >= self.from;
+        match page {
+            Some(Page::Alloc(request)) if live => self.alloc(&request)?,
+            Some(Page::Free(block)) if live => self.free(block)?,
+            Some(Page::Fallback(_)) if live => self.out.fallbacks.note(self.time),
+            Some(Page::Compaction(event)) => self.compaction(&event),
+            Some(Page::Migration(Migration::Leaves { addr, pte })) => self.set_migration(addr, pte),
+            Some(Page::Migration(Migration::Arrives { addr, pte })) => {
+                self.remove_migration(addr, pte);
             }
-            EventKind::CompactEnd => {
-                w.note_kcompactd_end(a.get(row), b.get(row));
-                w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING);
-            }
-            EventKind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {
-                w.task_state[w.task as usize] |= MIGRATING
-            }
-            EventKind::Isolated | EventKind::Migrated => {
-                w.task_state[w.task as usize] &= !MIGRATING
-            }
-            EventKind::CompactFor => {
-                let order = a.get(row).map_or(0, |&o| o.min(10) as u8);
-                w.compacts_for.insert(w.task, order);
-            }
-            EventKind::KcompactdSleep => {
-                w.note_kcompactd();
-                w.compacts_for.remove(&w.task);
-            }
-            EventKind::SetMigration => w.set_migration(a[row], b[row]),
-            EventKind::RemoveMigration => w.remove_migration(a[row], b[row]),
-            EventKind::ReclaimBegin => w.task_state[w.task as usize] |= RECLAIMING,
-            EventKind::ReclaimEnd => {
-                w.task_state[w.task as usize] &= !RECLAIMING;
-                w.push(Action::DrainAll);
-            }
-            EventKind::KswapdWake => w.kswapd_wakes(a.get(row))?,
-            EventKind::KswapdSleep => w.kswapd_sleeps(a.get(row))?,
-            EventKind::WakeupKswapd => w.kswapd_is_asked(a.get(row)),
+            Some(Page::Reclaim(event)) => self.reclaim(&event)?,
+            Some(Page::CollapseScan) => self.looks_for_collapses(),
             _ => {}
         }
-        w.note_kcompactd_cpu();
+        self.note_kcompactd_cpu();
+        Ok(())
     }
-    Ok(())
+
+    fn unreadable(&mut self, at: &At, kind: Kind, why: Unreadable) -> Result<()> {
+        let is_before = at.time < self.from && matches!(kind, Kind::Alloc | Kind::Free);
+        match is_before || at.time > self.until {
+            true => self.event(at, None),
+            false => Err(why.into()),
+        }
+    }
+}
+
+impl Walk {
+    fn set(&mut self, bits: u8) {
+        self.task_state[self.task as usize] |= bits;
+    }
+
+    fn clear(&mut self, bits: u8) {
+        self.task_state[self.task as usize] &= !bits;
+    }
+
+    fn compaction(&mut self, event: &Compaction<'_>) {
+        match *event {
+            Compaction::Begin { zone_start } => {
+                self.note_kcompactd();
+                self.note_kcompactd_begin(zone_start);
+                self.set(COMPACTING);
+            }
+            Compaction::End { migrate, free, .. } => {
+                self.note_kcompactd_end(migrate, free);
+                self.clear(COMPACTING | MIGRATING);
+            }
+            Compaction::IsolateMigrate { taken, .. } => match taken {
+                Some(1..) => self.set(MIGRATING),
+                _ => self.clear(MIGRATING),
+            },
+            Compaction::Migrated { .. } => self.clear(MIGRATING),
+            Compaction::Try { order } | Compaction::KcompactdWake { order } => {
+                let order = order.map_or(0, |o| o.min(LARGEST_ORDER.into()) as u8);
+                self.compacts_for.insert(self.task, order);
+            }
+            Compaction::KcompactdSleep => {
+                self.note_kcompactd();
+                self.compacts_for.remove(&self.task);
+            }
+            _ => {}
+        }
+    }
+
+    fn reclaim(&mut self, event: &Reclaim) -> Result<()> {
+        match *event {
+            Reclaim::Begin { .. } => self.set(RECLAIMING),
+            Reclaim::End { .. } => {
+                self.clear(RECLAIMING);
+                self.push(Action::DrainAll);
+            }
+            Reclaim::Wakes { node, .. } => self.kswapd_wakes(node)?,
+            Reclaim::Sleeps { node } => self.kswapd_sleeps(node)?,
+            Reclaim::Asked { node, .. } => self.kswapd_is_asked(node),
+        }
+        Ok(())
+    }
 }

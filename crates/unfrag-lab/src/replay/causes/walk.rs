@@ -3,20 +3,23 @@
 //!
 //! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
 
-use super::events::shows_migration;
 use super::found::{Causes, FIRST_ALLOC};
+use super::huge_page::is_huge_page;
 use super::kernel_stack::is_page_directory;
 use super::operations::{Action, NONE, Op};
 use super::ops::Ops;
-use super::tasks::kswapd_of;
-use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
+use super::tasks::{COLLAPSING, COMPACTING, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
+use super::tasks::{first_state, kswapd_of};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::geometry::recorded::{LARGEST_ORDER, order_of_event};
+use crate::geometry::recorded::on_host;
 use crate::input::{Cpus, Input};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use unfrag::{Gfp, NodeId};
-use unfrag_linux::recording::Events;
+use unfrag::{NodeId, Pfn};
+use unfrag_linux::event::page::{Alloc, Block};
+use unfrag_linux::event::{At, Kind, Role, Roles};
+use unfrag_linux::recording::IN_INTERRUPT;
 
 /// What is known of a frame at this event of the trace: nothing, not in use, in use.
 pub(super) const UNKNOWN: u8 = 0;
@@ -25,12 +28,6 @@ pub(super) const LIVE: u8 = 2;
 
 /// Longest time by which the free of a frame may follow its next allocation in a trace of several CPUs.
 pub const INVERSION_NS: u64 = 20_000_000;
-
-/// Flags that every huge-page fault has.
-const HUGE_FAULT: Gfp = Gfp::HIGHMEM
-    .union(Gfp::MOVABLE)
-    .union(Gfp::COMP)
-    .union(Gfp::HARDWALL);
 
 /// What is known of a node's kswapd.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +67,9 @@ pub(super) struct Walk {
     pub(super) cpu: u16,
     cpus: Arc<Cpus>,
     pub(super) from: u64,
+    pub(super) until: u64,
+    /// By task: whether its name is not known, so that what it does tells what it is.
+    unnamed: Vec<bool>,
     /// Sources of migrations without a known target, oldest first.
     pub(super) unpaired_sources: std::collections::VecDeque<u32>,
     /// Migrations whose target was not known at once.
@@ -106,19 +106,11 @@ impl Walk {
         input: &Input<'_>,
         era: Era,
         frames: u32,
-        from: u64,
+        times: RangeInclusive<u64>,
         free_at: Option<&dyn Fn(u32) -> bool>,
     ) -> Result<Self> {
-        let tasks = &input.recording.tasks;
-        let task_state = tasks
-            .iter()
-            .map(|t| match &t.comm {
-                _ if t.is_kswapd() => KSWAPD,
-                c if c.starts_with("kcompactd") => KCOMPACTD,
-                c if c.starts_with("kworker") => KWORKER,
-                _ => 0,
-            })
-            .collect();
+        let roles = Roles::of(input.recording);
+        let task_state = roles.all().iter().map(first_state).collect();
         let state = match free_at {
             Some(free) => (0..frames)
                 .map(|p| if free(p) { IDLE } else { LIVE })
@@ -133,7 +125,9 @@ impl Walk {
                 ..Causes::default()
             },
             state,
-            phases_known: shows_migration(input),
+            // The event that isolates the sources of a migration, and the one that ends it.
+            phases_known: input.happened(Kind::IsolateMigrate, "nr_taken")
+                && input.happened(Kind::Migrated, "nr_migrated"),
             late_frees: Default::default(),
             task_state,
             task: 0,
@@ -141,7 +135,9 @@ impl Walk {
             time: 0,
             cpu: 0,
             cpus: input.cpus()?,
-            from,
+            from: *times.start(),
+            until: *times.end(),
+            unnamed: roles.all().iter().map(|r| *r == Role::Unnamed).collect(),
             unpaired_sources: Default::default(),
             moves: 0,
             compacts_for: Default::default(),
@@ -149,7 +145,7 @@ impl Walk {
             leaving: vec![],
             paired: Default::default(),
             kswapd: Default::default(),
-            kswapd_of: tasks.iter().map(kswapd_of).collect(),
+            kswapd_of: roles.all().iter().map(kswapd_of).collect(),
             row: (NONE, 0, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
@@ -168,11 +164,11 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn at(&mut self, i: usize, ev: &Events) {
-        self.time = ev.time[i];
-        self.cpu = self.cpus.of_event(ev.cpu[i]);
-        self.task = ev.task[i];
-        self.interrupted = ev.flags[i] & INTERRUPT != 0;
+    pub(super) fn at(&mut self, at: &At) {
+        self.time = at.time;
+        self.cpu = self.cpus.of_event(at.cpu);
+        self.task = at.task;
+        self.interrupted = at.flags & IN_INTERRUPT != 0;
     }
 
     #[inline]
@@ -189,10 +185,11 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
-        if order > LARGEST_ORDER.into() {
-            return Err(order_of_event(pfn, order));
-        }
+    pub(super) fn frame(&self, block: Block) -> Result<(u32, u8)> {
+        let Block {
+            pfn: Pfn(pfn),
+            order,
+        } = on_host(block)?;
         let bad = || {
             Error::contradiction(format!(
                 "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
@@ -200,29 +197,30 @@ impl Walk {
             ))
             .help("the snapshots and the trace must come from the same host")
         };
-        let end = pfn.checked_add(1 << order);
-        if end.is_none_or(|end| end > self.state.len() as u64) {
+        if block.frames().end > self.state.len() as u64 {
             return Err(bad());
         }
-        Ok((pfn as u32, order as u8))
+        Ok((pfn as u32, order))
     }
 
     #[inline]
-    pub(super) fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
+    pub(super) fn alloc(&mut self, request: &Alloc) -> Result<()> {
         self.out.events += 1;
-        // A failed allocation has frame number -1 (text readers: 0). `spec: 10`
-        let gfp = self.era.gfp(gfp);
-        if pfn == u64::MAX || pfn == 0 {
+        let gfp = self.era.gfp(request.gfp.unwrap_or_default().0);
+        let Some(block) = request.block() else {
             self.out.classes.failed += 1;
-            let (order, gfp) = (order.min(255) as u8, gfp.into());
+            let (order, gfp) = (request.order, gfp.into());
             self.push(Action::AllocFailed { order, gfp });
             return Ok(());
-        }
-        let (pfn, order) = self.frame(pfn, order)?;
+        };
+        let (pfn, order) = self.frame(block)?;
         self.out.classes.allocations += 1;
         self.out.classes.allocated_pages += 1 << order;
-        if order == 9 && gfp.contains(HUGE_FAULT) {
-            self.out.classes.huge_faults += 1;
+        if is_huge_page(order, gfp) {
+            match self.collapses() {
+                true => self.out.classes.collapses += 1,
+                false => self.out.classes.huge_faults += 1,
+            }
         }
         for p in pfn..pfn + (1 << order) {
             match std::mem::replace(&mut self.state[p as usize], LIVE) {
@@ -247,6 +245,19 @@ impl Walk {
         Ok(())
     }
 
+    /// Whether the task collapses small pages to huge ones.
+    fn collapses(&self) -> bool {
+        self.task_state[self.task as usize] & COLLAPSING != 0 && !self.interrupted
+    }
+
+    /// The task looks for small pages to make a huge one of. khugepaged is known by its name, where it has one; programs
+    /// may ask for a collapse, too, and their faults stay faults.
+    pub(super) fn looks_for_collapses(&mut self) {
+        if self.unnamed[self.task as usize] {
+            self.task_state[self.task as usize] |= COLLAPSING;
+        }
+    }
+
     /// Rule 3.
     #[cold]
     pub(super) fn alloc_of_live(&mut self, pfn: u32) {
@@ -256,8 +267,8 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn free(&mut self, pfn: u64, order: u64) -> Result<()> {
-        let (pfn, order) = self.frame(pfn, order)?;
+    pub(super) fn free(&mut self, block: Block) -> Result<()> {
+        let (pfn, order) = self.frame(block)?;
         self.out.events += 1;
         self.out.classes.freed_pages += 1 << order;
         if !self.late_frees.is_empty() && self.is_late(pfn) {
@@ -317,6 +328,8 @@ impl Walk {
     }
 
     pub(super) fn finish(&mut self) -> Result<()> {
+        let collapses = self.task_state.iter().map(|t| t & COLLAPSING != 0);
+        self.out.collapsing = collapses.collect();
         self.all_kswapd_end()?;
         self.end_batch();
         let mut inserts = std::mem::take(&mut self.inserts);

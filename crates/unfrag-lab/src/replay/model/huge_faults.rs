@@ -58,6 +58,28 @@ impl Sim<'_> {
         }
     }
 
+    /// khugepaged asks for a huge page to collapse small pages to, whose tasks keep them if there is none.
+    #[cold]
+    pub(super) fn collapse(&mut self, recorded: Option<HostBlock>, gfp: Gfp) {
+        let got = self.alloc_block(HUGE, gfp).ok().map(|p| p.0 as u32);
+        let counts = &mut self.tally.collapses;
+        counts.count(got.is_some(), recorded.is_some());
+        if got.is_none() {
+            *self.tally.failures.entry((HUGE, gfp)).or_default() += 1;
+            self.tally.failed_in_both += u64::from(recorded.is_none());
+        }
+        match (recorded, got) {
+            (Some(block), Some(at)) => self.allocated(block, gfp, at),
+            // The recorded host freed small pages for it: their number stays the same.
+            (Some(block), None) => self.small_pages_instead(block),
+            // Nobody frees what khugepaged never got.
+            (None, Some(at)) => {
+                let _ = self.manager.free(self.cpu, Pfn(at.into()), Order(HUGE));
+            }
+            (None, None) => {}
+        }
+    }
+
     fn try_huge(&mut self, gfp: Gfp, failed_there: bool, task: u32) -> Option<u32> {
         let before = self.compacted();
         let got = self.alloc_block(HUGE, gfp).ok();

@@ -2,7 +2,6 @@
 
 use super::tally::FaultWork;
 use std::collections::BTreeMap;
-use unfrag::Gfp;
 
 /// Order of a huge page.
 pub(super) const HUGE: u8 = 9;
@@ -19,9 +18,4 @@ pub(super) struct HugeFaults {
     /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
     /// piece, and pieces left.
     pub pieces: BTreeMap<u32, (u32, u32)>,
-}
-
-/// Whether a request is a try of a fault that asks for a huge page.
-pub(super) fn is_huge(order: u8, gfp: Gfp) -> bool {
-    order == HUGE && gfp.contains(Gfp::MOVABLE)
 }

@@ -8,12 +8,12 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::huge_tries::{HugeFaults, is_huge};
+use super::huge_tries::HugeFaults;
 use super::pause::LONGEST_PAUSE_NS;
 use super::reclaim::{Reclaim, RecordedDaemon};
 use super::request_node::RequestNode;
 use super::tally::Tally;
-use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};
+use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim, is_huge_page};
 use std::collections::BTreeMap;
 use unfrag::frame::FrameKind;
 use unfrag::kernel::Pcp;
@@ -158,17 +158,19 @@ impl<'m> Sim<'m> {
         match op.action {
             Action::Alloc { order, pfn, gfp } => {
                 let pfn = pfn.get();
-                self.alloc(HostBlock { pfn, order }, gfp.get(), op.task);
+                self.alloc(HostBlock { pfn, order }, gfp.get(), (op.task, causes));
             }
             Action::AllocRaced { order, pfn, gfp } => {
                 let pfn = pfn.get();
-                self.alloc_raced(HostBlock { pfn, order }, gfp.get(), op.task);
+                self.alloc_raced(HostBlock { pfn, order }, gfp.get(), (op.task, causes));
             }
             Action::Free { order, pfn } | Action::FreeUnseen { order, pfn } => {
                 self.free(pfn.get(), order);
             }
             Action::FreeReclaimed { order, pfn } => self.free_reclaimed(pfn.get(), order),
-            Action::AllocFailed { order, gfp } => self.alloc_failed(order, gfp.get(), op.task),
+            Action::AllocFailed { order, gfp } => {
+                self.alloc_failed(order, gfp.get(), (op.task, causes));
+            }
             Action::Stack { index } => self.stack(causes.stacks[index.get() as usize]),
             Action::AllocUnseen { pages } => self.alloc_unseen(pages.get()),
             Action::Moved { order, pfn, to } => self.moved(op, order, pfn.get(), to.get()),
@@ -222,13 +224,16 @@ impl<'m> Sim<'m> {
     }
 
     #[inline]
-    fn alloc(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+    fn alloc(&mut self, block: HostBlock, gfp: Gfp, (task, causes): (u32, &Causes)) {
         if block.order == 0 && self.has_huge_pieces() && self.alloc_from_huge(block.pfn, gfp, task)
         {
             return;
         }
-        if is_huge(block.order, gfp) {
-            return self.huge_fault(Some(block), gfp, task);
+        if is_huge_page(block.order, gfp) {
+            return match causes.collapses(task) {
+                true => self.collapse(Some(block), gfp),
+                false => self.huge_fault(Some(block), gfp, task),
+            };
         }
         match self.alloc_block(block.order, gfp) {
             Ok(Pfn(at)) => self.allocated(block, gfp, at as u32),
@@ -237,13 +242,13 @@ impl<'m> Sim<'m> {
     }
 
     /// Under the recorded kernel's own rules the zone is known; under others there was no race.
-    fn alloc_raced(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+    fn alloc_raced(&mut self, block: HostBlock, gfp: Gfp, (task, causes): (u32, &Causes)) {
         let zone = self.recorded_era.then(|| self.zone_of(block.pfn)).flatten();
         let request = self.request(block.order, gfp);
         let got = zone.and_then(|z| self.manager.lab().alloc_in_zone(z, &request).ok());
         match got {
             Some(Pfn(at)) => self.allocated(block, gfp, at as u32),
-            None => self.alloc(block, gfp, task),
+            None => self.alloc(block, gfp, (task, causes)),
         }
     }
 
@@ -272,9 +277,12 @@ impl<'m> Sim<'m> {
 
     /// A request that failed on the recorded host may succeed in the model.
     #[cold]
-    fn alloc_failed(&mut self, order: u8, gfp: Gfp, task: u32) {
-        if is_huge(order, gfp) {
-            return self.huge_fault(None, gfp, task);
+    fn alloc_failed(&mut self, order: u8, gfp: Gfp, (task, causes): (u32, &Causes)) {
+        if is_huge_page(order, gfp) {
+            return match causes.collapses(task) {
+                true => self.collapse(None, gfp),
+                false => self.huge_fault(None, gfp, task),
+            };
         }
         match self.alloc_block(order, gfp) {
             // The recording has no free of a block that the recorded task never got.

@@ -28,6 +28,8 @@ pub struct Tally {
     pub moved_here: u64,
     /// Faults for huge pages.
     pub huge_faults: HugeFaultCounts,
+    /// Huge pages that khugepaged asked for, to collapse small pages (`thp_collapse_alloc`).
+    pub collapses: HugeFaultCounts,
     /// Compaction of the faults that got a huge page in the model, one each.
     pub huge_work: Vec<FaultWork>,
     /// Huge pages that the recorded kernel refused and the model gives; the task took small pages there.
@@ -62,7 +64,7 @@ impl FaultWork {
     }
 }
 
-/// How many faults got a huge page, and how many did not.
+/// How many faults got a huge page, and how many did not; or, of khugepaged's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HugeFaultCounts {
     /// Faults that got one in the model (`thp_fault_alloc`).

@@ -11,12 +11,13 @@
 
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::{Cpus, Input};
+use std::ops::Range;
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
-use unfrag_linux::file::{Common, Wanted};
-use unfrag_linux::recording::{EventTable, Events};
+use unfrag_linux::event::{At, Block, Kind, Page, Tracker, Unreadable};
+use unfrag_linux::file::Common;
 
 /// A block on a per-CPU list: first frame and order.
 pub(super) type PcpBlock = (u32, u8);
@@ -39,6 +40,16 @@ pub struct PcpTrace {
     listed: Vec<Option<MigrateType>>,
 }
 
+/// The walk over the trace.
+struct Walk<'w> {
+    era: Era,
+    cpus: &'w Cpus,
+    from: u64,
+    /// Frames that an event touched.
+    seen: Vec<bool>,
+    found: PcpTrace,
+}
+
 /// What an event does with a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListEvent {
@@ -48,86 +59,64 @@ enum ListEvent {
     Drain,
 }
 
-/// Columns of an event that is about a block.
-struct Columns<'a> {
-    event: ListEvent,
-    pfn: &'a [u64],
-    order: &'a [u64],
-    migratetype: &'a [u64],
-}
+impl Tracker for Walk<'_> {
+    type Error = Error;
 
-impl ListEvent {
-    fn of(name: &str) -> Option<ListEvent> {
-        Some(match name {
-            "mm_page_alloc" => ListEvent::Alloc,
-            "mm_page_free" => ListEvent::Free,
-            "mm_page_alloc_zone_locked" => ListEvent::Refill,
-            "mm_page_pcpu_drain" => ListEvent::Drain,
-            _ => return None,
-        })
+    fn takes(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Alloc | Kind::Free | Kind::Refill | Kind::Drain)
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        if at.time < self.from {
+            return Ok(());
+        }
+        let (event, block, migratetype) = match page {
+            Some(Page::Alloc(a)) => (ListEvent::Alloc, a.block(), a.migratetype),
+            Some(Page::Free(block)) => (ListEvent::Free, Some(block), None),
+            Some(Page::Refill(l)) => (ListEvent::Refill, l.block, l.migratetype),
+            Some(Page::Drain(l)) => (ListEvent::Drain, l.block, l.migratetype),
+            _ => return Ok(()),
+        };
+        if let Some(block) = block {
+            let mt = migratetype.and_then(|t| self.era.migratetype(t));
+            self.note(event, block, mt, at.cpu);
+        }
+        Ok(())
+    }
+
+    /// What the walk over the causes refuses says nothing of the lists meanwhile.
+    fn unreadable(&mut self, _: &At, _: Kind, _: Unreadable) -> Result<()> {
+        Ok(())
     }
 }
 
-impl<'a> Columns<'a> {
-    fn of(table: &'a EventTable) -> Option<Columns<'a>> {
-        Some(Columns {
-            event: ListEvent::of(&table.name)?,
-            pfn: table.column("pfn")?,
-            order: table.column("order")?,
-            migratetype: table.column("migratetype").unwrap_or_default(),
-        })
-    }
-}
-
-/// The walk over the trace.
-struct Walk {
-    /// Frames that an event touched.
-    seen: Vec<bool>,
-    found: PcpTrace,
-}
-
-impl Walk {
-    fn batch(&mut self, ev: &Events, era: Era, cpus: &Cpus, from: u64) {
-        let Walk { seen, found: w } = self;
-        let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
-        let mut rows = vec![0usize; ev.tables.len()];
-        let events = ev.kind.iter().zip(&ev.time).zip(&ev.cpu);
-        for ((&kind, &time), &cpu) in events {
-            let row = rows[kind as usize];
-            rows[kind as usize] += 1;
-            let Some(c) = &columns[kind as usize] else {
-                continue;
-            };
-            if time < from {
-                continue;
-            }
-            let (pfn, order) = (c.pfn[row], c.order[row] as u8);
-            // A failed allocation has no frame.
-            let block = pfn as usize..(pfn as usize).saturating_add(1 << order.min(10));
-            let Some(block) = seen.get_mut(block).filter(|_| pfn > 0) else {
-                continue;
-            };
-            let first = block.iter().all(|s| !*s);
-            block.fill(true);
-            let mt = c.migratetype.get(row);
-            let mt = mt.and_then(|&t| era.migratetype(t));
-            if let ListEvent::Refill | ListEvent::Drain = c.event {
-                let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
-                *listed = listed.or(mt);
-            }
-            // Reserved types are on the movable list.
-            let mt = mt.filter(|t| t.is_ordinary());
-            let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
-            let cpu = usize::from(cpus.of_event(cpu));
-            if !is_cached(order) {
-                continue;
-            }
-            match c.event {
-                ListEvent::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
-                ListEvent::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
-                ListEvent::Refill => w.refilled[cpu][list] = true,
-                _ => {}
-            }
+impl Walk<'_> {
+    fn note(&mut self, event: ListEvent, block: Block, mt: Option<MigrateType>, cpu: u16) {
+        let (pfn, order) = (block.pfn.0, block.order);
+        let Range { start, end } = block.frames();
+        let Some(frames) = self.seen.get_mut(start as usize..end as usize) else {
+            return;
+        };
+        let w = &mut self.found;
+        let first = frames.iter().all(|s| !*s);
+        frames.fill(true);
+        if let ListEvent::Refill | ListEvent::Drain = event {
+            let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
+            *listed = listed.or(mt);
+        }
+        // Reserved types are on the movable list.
+        let mt = mt.filter(|t| t.is_ordinary());
+        let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
+        let cpu = usize::from(self.cpus.of_event(cpu));
+        if !is_cached(order) {
+            return;
+        }
+        match event {
+            ListEvent::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
+            ListEvent::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
+            ListEvent::Refill => w.refilled[cpu][list] = true,
+            _ => {}
         }
     }
 }
@@ -139,17 +128,19 @@ impl PcpTrace {
     /// # Errors
     /// If its events cannot be read.
     pub fn of(input: &Input<'_>, era: Era, frames: u32, from: u64) -> Result<Option<PcpTrace>> {
-        let shows = |event: ListEvent| {
-            let is = |t: &&EventTable| ListEvent::of(&t.name) == Some(event);
-            let mut tables = input.recording.events.tables.iter().filter(is);
-            tables.any(|t| ["pfn", "order"].iter().all(|f| input.happened(&t.name, f)))
+        let shows = |kind| {
+            let has = |field| input.happened(kind, field);
+            has("pfn") && has("order")
         };
-        if !shows(ListEvent::Refill) || !shows(ListEvent::Drain) {
+        if !shows(Kind::Refill) || !shows(Kind::Drain) {
             return Ok(None);
         }
         let cpus = input.cpus()?;
         let empty = vec![vec![vec![]; NR_LISTS]; cpus.len()];
         let mut w = Walk {
+            era,
+            cpus: &cpus,
+            from,
             seen: vec![false; frames as usize],
             found: PcpTrace {
                 taken: empty.clone(),
@@ -158,16 +149,7 @@ impl PcpTrace {
                 listed: vec![None; frames.div_ceil(BLOCK) as usize],
             },
         };
-        let wanted = Wanted {
-            common: &[Common::Cpu],
-            field: &|event, field| {
-                ListEvent::of(event).is_some() && matches!(field, "pfn" | "order" | "migratetype")
-            },
-        };
-        input.events.each(from..=u64::MAX, wanted, &mut |batch| {
-            w.batch(batch, era, &cpus, from);
-            Ok(())
-        })?;
+        input.walk(from..=u64::MAX, &[Common::Cpu], &mut w)?;
         Ok(Some(w.found))
     }
 

@@ -140,6 +140,16 @@ impl Decoders {
         self.made_by_id[id as usize] = i;
         Ok(i)
     }
+    /// The events that were enabled, where a tracer notes the formats of those alone: `kmem:mm_page_alloc` and so on, in
+    /// order. The tracer's own events are left out.
+    pub fn enabled(&self) -> String {
+        let kernels = self.formats.iter().filter(|f| f.system != "ftrace");
+        let mut names: Vec<String> = kernels
+            .map(|f| format!("{}:{}", f.system, f.name))
+            .collect();
+        names.sort();
+        names.join(" ")
+    }
     /// Whether there is a format for this id.
     pub fn knows(&self, id: u16) -> bool {
         self.by_id[id as usize] != 0

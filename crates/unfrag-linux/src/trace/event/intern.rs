@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::recording::Task;
-
-/// The name of a task of which nothing but the number is known.
-pub(crate) const UNKNOWN_COMM: &str = "<...>";
+use crate::recording::{Task, UNKNOWN_COMM};
 
 /// Strings by index, in the order of first use.
 #[derive(Default)]

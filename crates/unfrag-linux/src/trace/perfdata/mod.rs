@@ -15,6 +15,7 @@ mod container;
 mod record;
 
 use crate::error::{Error, Result};
+use crate::event::coverage::EVENTS_RECORDED;
 use crate::recording::{Meta, Recording};
 use crate::trace::bytes::u16_at;
 use crate::trace::event::batches::{Batches, all_at_once};
@@ -65,6 +66,7 @@ pub(crate) fn stream(data: &[u8], batches: &mut Batches<'_>) -> Result<Recording
         ("machine", text(feature::ARCH)),
         ("perf version", text(feature::VERSION)),
         ("command line", container.command_line()),
+        (EVENTS_RECORDED, Some(decoders.enabled())),
         (
             "samples that are no tracepoints",
             (seen.skipped > 0).then(|| seen.skipped.to_string()),

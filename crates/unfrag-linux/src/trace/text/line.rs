@@ -10,7 +10,7 @@
 //!
 //! Invariant: a line that has none of these forms is [`Line::Other`]; nothing here fails.
 
-use crate::trace::event::intern::UNKNOWN_COMM;
+use crate::recording::UNKNOWN_COMM;
 
 use super::value::{decimal, trim, trim_end};
 

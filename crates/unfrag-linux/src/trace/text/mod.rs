@@ -27,10 +27,10 @@ use std::io::Read;
 
 use crate::content::read_some;
 use crate::error::{Error, Result};
+use crate::recording::UNKNOWN_COMM;
 use crate::recording::{Meta, Recording};
 use crate::trace::event::batches::{Batches, all_at_once};
 use crate::trace::event::columns::{Columns, Common, MAX_CPUS};
-use crate::trace::event::intern::UNKNOWN_COMM;
 
 pub use leftover::{NotUnderstood, joined};
 

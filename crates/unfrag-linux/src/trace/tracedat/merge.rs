@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::error::Result;
+use crate::event::coverage::EVENTS_RECORDED;
 use crate::recording::Recording;
 use crate::trace::bytes::u16_at;
 use crate::trace::event::batches::Batches;
@@ -60,6 +61,10 @@ pub(super) fn merge(
     if unknown > 0 {
         let count = unknown.to_string();
         meta.facts.insert("events without a format".into(), count);
+    }
+    let enabled = decoders.enabled();
+    if !enabled.is_empty() {
+        meta.facts.insert(EVENTS_RECORDED.into(), enabled);
     }
     if tsc.is_some() {
         meta.clock = format!("{}, as nanoseconds", meta.clock);
