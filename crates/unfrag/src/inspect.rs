@@ -280,7 +280,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     }
 
     /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
-    /// 13 those of order 9 (other, movable), in eras that have them; types by the era's own numbers.
+    /// 13 those of huge pages (other, movable), in eras that have them; types by the era's own numbers.
     ///
     /// # Panics
     /// If there is no such zone, CPU or list (there are [`NR_LISTS`]).

@@ -15,6 +15,7 @@ const fn sizes(page_shift: u8, max_order: u8, block_order: u8) -> Geometry {
         page_shift,
         max_order: Order(max_order),
         block_order: Order(block_order),
+        huge_order: Order(block_order),
     }
 }
 
@@ -239,5 +240,34 @@ fn zones_that_meet_in_a_pageblock_keep_their_own_frames() {
         // A block of a pageblock's size on either side of a border does not merge across it.
         let all: u64 = (0..4u32).map(|z| m.zone_view(z).nr_free[10]).sum();
         assert!(all > 0, "{era}");
+    }
+}
+
+/// The one order above the cheap ones that waits on a CPU's lists is that of a huge page, whatever a page has.
+/// `spec: 3.2`
+#[test]
+fn huge_pages_wait_on_the_lists_of_their_cpu_whatever_their_order() {
+    for (g, huge) in [
+        (Geometry::PAGES_4K, 9),
+        (sizes(14, 11, 11), 11),
+        (sizes(16, 13, 13), 13),
+        (sizes(16, 8, 8).with_huge_order(Order(5)), 5),
+        (sizes(12, 10, 9).with_huge_order(Order(10)), 10),
+    ] {
+        for era in ["6.1", "6.18"] {
+            for order in 0..=g.max_order.0 {
+                let zones = [zone(0, ZoneKind::Normal, 0, 64 << g.max_order.0)];
+                // Lists with room for a block of any order.
+                let roomy = quiet().with(|s| s.percpu_pagelist_high_fraction = 8);
+                let mut m = booted_with(&zones, g, rules(era), roomy);
+                let p = m.take(order, MOV);
+                let before = m.set_view(0, 0).count;
+                m.free(Pfn(p), order).expect("a block in use");
+                let waits = m.set_view(0, 0).count > before;
+                assert_eq!(waits, order <= 3 || order == huge, "{era} {g:?} {order}");
+                m.drain_all();
+                m.check();
+            }
+        }
     }
 }
