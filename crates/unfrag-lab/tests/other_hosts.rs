@@ -104,14 +104,9 @@ fn an_exported_tree_has_the_hosts_own_numbers() {
     );
 }
 
-/// What differs, and words that the refusal has: of the size that was found, and of the place.
-fn others() -> Vec<(Host, Vec<&'static str>)> {
+/// What cannot be, and words that the refusal has: of the size that was found, and of the place.
+fn impossible() -> Vec<(Host, Vec<&'static str>)> {
     let usual = Host::default;
-    let wide = |orders: usize| {
-        let mut free = usual().free;
-        free.resize(orders, 0);
-        free
-    };
     vec![
         (
             Host {
@@ -150,6 +145,39 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
         ),
         (
             Host {
+                pageblock_order: 10,
+                ..usual()
+            },
+            vec!["pagetypeinfo", "1024 pages", "512 pages"],
+        ),
+        (
+            Host {
+                free: vec![1; 9],
+                ..usual()
+            },
+            vec!["pagetypeinfo", "512 pages", "9 orders"],
+        ),
+        (
+            Host {
+                pageblock_order: 4_000_000_000,
+                ..usual()
+            },
+            vec!["pagetypeinfo"],
+        ),
+    ]
+}
+
+/// Hosts of other sizes, and words that a refusal has for which they matter.
+fn others() -> Vec<(Host, Vec<&'static str>)> {
+    let usual = Host::default;
+    let wide = |orders: usize| {
+        let mut free = usual().free;
+        free.resize(orders, 0);
+        free
+    };
+    vec![
+        (
+            Host {
                 page_size: 65_536,
                 total_kib: None,
                 ..usual()
@@ -177,6 +205,8 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
         (
             Host {
                 free: wide(9),
+                pageblock_order: 8,
+                pages_per_block: 256,
                 total_kib: None,
                 ..usual()
             },
@@ -194,35 +224,34 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
                 "pagetypeinfo of snapshot `s0000`",
             ],
         ),
-        (
-            Host {
-                pageblock_order: 10,
-                ..usual()
-            },
-            vec!["pagetypeinfo", "1024 pages", "512 pages"],
-        ),
-        (
-            Host {
-                pageblock_order: 4_000_000_000,
-                ..usual()
-            },
-            vec!["pagetypeinfo"],
-        ),
     ])
     .collect()
 }
 
 #[test]
-fn other_hosts_are_refused_with_what_was_found_and_where() {
-    for (host, words) in others() {
+fn impossible_hosts_are_refused_with_what_was_found_and_where() {
+    for (host, words) in impossible() {
         let rec = host.record();
-        let e = replayed(&rec).expect_err("a replay is not made for it");
+        let e = replayed(&rec).expect_err("there is no such host");
         for word in &words {
             assert!(e.contains(word), "`{word}` is not in: {e}");
         }
         assert!(!e.contains("same host"), "{e}");
         let e = blame(&rec, "made").unwrap_err().to_string();
         assert!(words.iter().all(|w| e.contains(w)), "{e}");
+    }
+}
+
+/// A replay takes the sizes as they are; a count of spoilt pageblocks is made for one size.
+#[test]
+fn other_hosts_are_replayed_and_no_count_of_pageblocks_is_made() {
+    for (host, words) in others() {
+        let rec = host.record();
+        let report = replayed(&rec).unwrap_or_else(|e| panic!("{e} of {host:?}"));
+        assert!(!report.recording.sizes.are_usual(), "{host:?}");
+        let e = blame(&rec, "made").unwrap_err().to_string();
+        assert!(words.iter().all(|w| e.contains(w)), "{e}");
+        assert!(!e.contains("same host"), "{e}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::geometry::recorded::{Question, RecordedGeometry, order_of_event};
 use crate::input::{Input, needed};
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
-use unfrag::MigrateType;
+use unfrag::{Geometry, MigrateType};
 use unfrag_linux::content::Content;
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
@@ -156,7 +156,7 @@ impl<'a> Columns<'a> {
 /// If no host that is counted here has it.
 fn block(pfn: u64, order: u64) -> Result<(u64, u8)> {
     if order > MAX_ORDER.into() {
-        return Err(order_of_event(pfn, order));
+        return Err(order_of_event(pfn, order, Geometry::PAGES_4K));
     }
     if pfn >= MOST_FRAMES {
         return Err(Error::contradiction(format!(

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::geometry::recorded::order_of_event;
 use std::collections::HashSet;
+use unfrag::Geometry;
 use unfrag::frame::NR_ORDERS;
 use unfrag_linux::recording::{EventTable, Recording};
 
@@ -159,7 +160,7 @@ pub fn visit(
 fn order(pfn: u64, value: u64) -> Result<u8> {
     match u8::try_from(value) {
         Ok(order) if usize::from(order) < NR_ORDERS => Ok(order),
-        _ => Err(order_of_event(pfn, value)),
+        _ => Err(order_of_event(pfn, value, Geometry::PAGES_4K)),
     }
 }
 

@@ -4,7 +4,6 @@ use super::found::{DaemonRun, FIRST_ALLOC, FIRST_FREE};
 use super::operations::Action;
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
-use unfrag_linux::freelists::PAGEBLOCK_PAGES;
 
 impl Walk {
     fn is_kcompactd(&self) -> bool {
@@ -50,9 +49,10 @@ impl Walk {
         if self.is_kcompactd()
             && let Some(run) = self.out.kcompactd_runs.last_mut()
         {
+            let order = self.geometry.block_order.0;
             run.ns = (self.time - run.begin).max(1);
             run.moved = moved;
-            let block = |pfn: &u64| pfn / PAGEBLOCK_PAGES;
+            let block = |pfn: &u64| pfn >> order;
             run.met = migrate.map(block) >= free.map(block);
         }
     }
@@ -124,6 +124,10 @@ impl Walk {
     }
 
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {
+        // Of other page sizes the form of an entry is not known: their migrations stay unpaired.
+        if self.geometry.page_shift != 12 {
+            return;
+        }
         // The old frame stands in the swap entry: its offset is inverted, from bit 9 on.
         let old = (!pte >> 9) & ((1 << 40) - 1);
         if let Ok((old, _)) = self.frame(old, 0) {

@@ -12,10 +12,10 @@ use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::geometry::recorded::{LARGEST_ORDER, order_of_event};
+use crate::geometry::recorded::order_of_event;
 use crate::input::{Cpus, Input};
 use std::sync::Arc;
-use unfrag::{Gfp, NodeId};
+use unfrag::{Geometry, Gfp, NodeId};
 use unfrag_linux::recording::Events;
 
 /// What is known of a frame at this event of the trace: nothing, not in use, in use.
@@ -69,6 +69,8 @@ pub(super) struct Walk {
     /// Its index among `cpus`.
     pub(super) cpu: u16,
     cpus: Arc<Cpus>,
+    /// Sizes of the host's pages and blocks.
+    pub(super) geometry: Geometry,
     pub(super) from: u64,
     /// Sources of migrations without a known target, oldest first.
     pub(super) unpaired_sources: std::collections::VecDeque<u32>,
@@ -141,6 +143,7 @@ impl Walk {
             time: 0,
             cpu: 0,
             cpus: input.cpus()?,
+            geometry: input.geometry()?,
             from,
             unpaired_sources: Default::default(),
             moves: 0,
@@ -190,8 +193,8 @@ impl Walk {
 
     #[inline]
     pub(super) fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
-        if order > LARGEST_ORDER.into() {
-            return Err(order_of_event(pfn, order));
+        if order > self.geometry.max_order.0.into() {
+            return Err(order_of_event(pfn, order, self.geometry));
         }
         let bad = || {
             Error::contradiction(format!(
@@ -221,7 +224,7 @@ impl Walk {
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.classes.allocations += 1;
         self.out.classes.allocated_pages += 1 << order;
-        if order == 9 && gfp.contains(HUGE_FAULT) {
+        if order == self.geometry.huge_order.0 && gfp.contains(HUGE_FAULT) {
             self.out.classes.huge_faults += 1;
         }
         for p in pfn..pfn + (1 << order) {

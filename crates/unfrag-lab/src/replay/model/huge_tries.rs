@@ -2,12 +2,7 @@
 
 use super::tally::FaultWork;
 use std::collections::BTreeMap;
-use unfrag::Gfp;
-
-/// Order of a huge page.
-pub(super) const HUGE: u8 = 9;
-/// Pages of a huge page.
-pub(super) const HUGE_PAGES: u32 = 1 << HUGE;
+use unfrag::{Gfp, Order};
 
 /// Faults under way.
 #[derive(Debug, Default)]
@@ -21,7 +16,7 @@ pub(super) struct HugeFaults {
     pub pieces: BTreeMap<u32, (u32, u32)>,
 }
 
-/// Whether a request is a try of a fault that asks for a huge page.
-pub(super) fn is_huge(order: u8, gfp: Gfp) -> bool {
-    order == HUGE && gfp.contains(Gfp::MOVABLE)
+/// Whether a request is a try of a fault that asks for a huge page, which is of order `huge`.
+pub(super) fn is_huge(order: u8, gfp: Gfp, huge: Order) -> bool {
+    order == huge.0 && gfp.contains(Gfp::MOVABLE)
 }

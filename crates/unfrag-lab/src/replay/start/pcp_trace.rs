@@ -9,12 +9,13 @@
 //!
 //! `spec: 7.6`
 
-use super::arrange::{BLOCK, is_cached};
+use super::arrange::is_cached;
 use crate::era::Era;
 use crate::error::Result;
 use crate::input::{Cpus, Input};
+use unfrag::frame::MAX_MAX_ORDER;
 use unfrag::pcp::{NR_LISTS, list_index};
-use unfrag::{MigrateType, Order};
+use unfrag::{Geometry, MigrateType, Order};
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::recording::{EventTable, Events};
 
@@ -37,6 +38,7 @@ pub struct PcpTrace {
     /// Of each pageblock, by number, the type of the buddy list that a block of it first came from or
     /// went to.
     listed: Vec<Option<MigrateType>>,
+    geometry: Geometry,
 }
 
 /// What an event does with a block.
@@ -103,7 +105,8 @@ impl Walk {
             }
             let (pfn, order) = (c.pfn[row], c.order[row] as u8);
             // A failed allocation has no frame.
-            let block = pfn as usize..(pfn as usize).saturating_add(1 << order.min(10));
+            let block =
+                pfn as usize..(pfn as usize).saturating_add(1 << order.min(MAX_MAX_ORDER.0));
             let Some(block) = seen.get_mut(block).filter(|_| pfn > 0) else {
                 continue;
             };
@@ -112,16 +115,16 @@ impl Walk {
             let mt = c.migratetype.get(row);
             let mt = mt.and_then(|&t| era.migratetype(t));
             if let ListEvent::Refill | ListEvent::Drain = c.event {
-                let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
+                let listed = &mut w.listed[(pfn as u32 >> w.geometry.block_order.0) as usize];
                 *listed = listed.or(mt);
             }
             // Reserved types are on the movable list.
             let mt = mt.filter(|t| t.is_ordinary());
-            let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
-            let cpu = usize::from(cpus.of_event(cpu));
-            if !is_cached(order) {
+            if !is_cached(order, w.geometry) {
                 continue;
             }
+            let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
+            let cpu = usize::from(cpus.of_event(cpu));
             match c.event {
                 ListEvent::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
                 ListEvent::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
@@ -148,6 +151,8 @@ impl PcpTrace {
             return Ok(None);
         }
         let cpus = input.cpus()?;
+        let geometry = input.geometry()?;
+        let blocks = frames.div_ceil(geometry.block_order.frames());
         let empty = vec![vec![vec![]; NR_LISTS]; cpus.len()];
         let mut w = Walk {
             seen: vec![false; frames as usize],
@@ -155,7 +160,8 @@ impl PcpTrace {
                 taken: empty.clone(),
                 drained: empty,
                 refilled: vec![[false; NR_LISTS]; cpus.len()],
-                listed: vec![None; frames.div_ceil(BLOCK) as usize],
+                listed: vec![None; blocks as usize],
+                geometry,
             },
         };
         let wanted = Wanted {
@@ -173,7 +179,8 @@ impl PcpTrace {
 
     /// Type of the pageblock that holds a frame, where a list showed it.
     pub(super) fn block_type(&self, pfn: u32) -> Option<MigrateType> {
-        self.listed.get((pfn / BLOCK) as usize).copied().flatten()
+        let block = pfn >> self.geometry.block_order.0;
+        self.listed.get(block as usize).copied().flatten()
     }
 
     /// Whether more may have waited on a list than its events show.
