@@ -6,11 +6,18 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
+use unfrag::Manager;
+use unfrag_lab::export::tree;
 use unfrag_lab::replay::answer::report::{Sample, ZoneSample};
+use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::view::{html, svg, terminal};
-use unfrag_lab::replay::{NoWatch, Options, Report, replay};
+use unfrag_lab::replay::{NoWatch, Options, Report, Watch, replay};
 use unfrag_lab::report::screen::Screen;
+use unfrag_lab::top::text::{Style, render};
+use unfrag_lab::top::{View, replayed};
+use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
+use unfrag_pool::cells::Cell;
 
 /// First frame of the zone: a multiple of the largest block of any host.
 const START: u64 = 1 << 16;
@@ -337,6 +344,51 @@ fn every_view_shows_the_sizes_of_the_host() {
     assert!(svg::render(&report).contains("order 13"));
     let page = html::render(&report);
     assert!(page.contains("cannot serve 512 MiB") && page.contains("\"page_bytes\":65536"));
+}
+
+/// The pageblocks of a hole are a gap in a view, and no count has them; a block is one of the host.
+#[test]
+fn a_view_has_the_blocks_of_the_host_and_a_gap_for_its_hole() {
+    struct Views(Vec<View>);
+    impl Watch for Views {
+        fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, m: &Manager<'_, ReplayHost>) {
+            self.0.push(replayed::view(kernel, snap, m).unwrap());
+            let tree = tree(kernel, snap, m, &m.host().cpus).unwrap();
+            let text = tree.0.iter().find(|(name, _)| *name == "pagetypeinfo");
+            let types = PageTypeInfo::parse(&text.unwrap().1).unwrap();
+            assert_eq!(types.orders.len(), 14);
+            assert_eq!(types.pageblock_order, 13);
+            let all: u64 = types.blocks.rows[0].blocks.iter().sum();
+            assert_eq!(all, BLOCKS.iter().sum::<u64>());
+        }
+    }
+    let host = Machine {
+        hole: 16,
+        ..Machine::of(64, 14, 13, Some(512 << 10))
+    };
+    let mut views = Views(vec![]);
+    let options = Options {
+        kernels: vec!["6.1".into()],
+        members: Some(1),
+        ..Options::default()
+    };
+    replay(&host.record(), "made", &options, &mut views).unwrap();
+    let view = &views.0[0];
+    let there = |c: &&Cell| **c != Cell::ABSENT;
+    let blocks = view.areas[0].cells.iter().filter(there).count();
+    assert_eq!(blocks as u64, BLOCKS.iter().sum::<u64>());
+    assert_eq!(view.free_huge(), 12);
+    let style = Style {
+        screen: Screen {
+            width: 80,
+            color: false,
+            unicode: false,
+        },
+        rows: 4,
+    };
+    let text = render(view, None, &style).to_string();
+    assert!(text.contains("12 free blocks of 512 MiB"), "{text}");
+    assert!(text.contains("a cell is 512 MiB"), "{text}");
 }
 
 /// Sizes that no model has, each with words of the refusal: what is told, and where.

@@ -1,5 +1,6 @@
 //! The answer, as data.
 
+use crate::geometry::Sizes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,9 @@ pub struct Blame {
     pub began: Option<String>,
     /// What is known of the frames in use at the beginning.
     pub start: Start,
+    /// Sizes of the host's pages and blocks; left out of JSON where they are the usual ones.
+    #[serde(skip_serializing_if = "Sizes::are_usual")]
+    pub sizes: Sizes,
     /// Spoilt pageblocks, on average.
     pub spoilt_blocks: f64,
     /// Who held frames in them, the largest share first.

@@ -1,11 +1,12 @@
 //! The walk over a recording's events, and the sums over its moments.
 
-use super::held::{Held, MAX_ORDER, MOST_FRAMES, WHOLE};
+use super::held::{Held, MOST_FRAMES, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry, order_of_event};
 use crate::input::{Input, needed};
 use crate::profile::class::Class;
@@ -24,7 +25,7 @@ use unfrag_linux::segments::EPOCH_OFFSET;
 pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     let input = input.into();
     let rec = input.recording;
-    RecordedGeometry::of(rec).check(Question::Blame)?;
+    let geometry = RecordedGeometry::of(rec).check(Question::Blame)?;
     let (Some((first, last)), true) = (input.events.span(), input.happened(ALLOC, "pfn")) else {
         return Err(Error::lacking("the recording has no allocations of pages")
             .help("record the host with `unfrag record --system`"));
@@ -48,7 +49,7 @@ pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
         era,
         strings: &rec.strings,
         holders: Holders::of(rec),
-        held: Held::default(),
+        held: Held::on(geometry),
         taken: vec![],
         new_slabs: vec![],
         flags,
@@ -73,6 +74,7 @@ pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     blame.seconds = (last - first) as f64 / SECOND as f64;
     blame.began = epoch.map(|o| date(first.saturating_add_signed(o)));
     blame.start = start;
+    blame.sizes = Sizes::of(geometry);
     Ok(blame)
 }
 
@@ -154,9 +156,9 @@ impl<'a> Columns<'a> {
 ///
 /// # Errors
 /// If no host that is counted here has it.
-fn block(pfn: u64, order: u64) -> Result<(u64, u8)> {
-    if order > MAX_ORDER.into() {
-        return Err(order_of_event(pfn, order, Geometry::PAGES_4K));
+fn block(pfn: u64, order: u64, geometry: Geometry) -> Result<(u64, u8)> {
+    if order > geometry.max_order.0.into() {
+        return Err(order_of_event(pfn, order, geometry));
     }
     if pfn >= MOST_FRAMES {
         return Err(Error::contradiction(format!(
@@ -207,6 +209,7 @@ impl Walk<'_> {
         let tables = events.tables.iter().map(Columns::of);
         let tables = tables.collect::<Result<Vec<_>>>()?;
         let mut rows = vec![0usize; tables.len()];
+        let geometry = self.held.geometry();
         for (i, &kind) in events.kind.iter().enumerate() {
             let row = rows[usize::from(kind)];
             rows[usize::from(kind)] += 1;
@@ -226,13 +229,13 @@ impl Walk<'_> {
                     let (pfn, order) = (c.pfn[row], c.order[row]);
                     // A failed allocation has no frame.
                     if pfn != 0 && pfn != u64::MAX {
-                        let (pfn, order) = block(pfn, order)?;
+                        let (pfn, order) = block(pfn, order, geometry)?;
                         let who = (cpu, task, events.flags[i]);
                         self.alloc(pfn, order, c.gfp[row], who);
                     }
                 }
                 Kind::Free => {
-                    let (pfn, order) = block(c.pfn[row], c.order[row])?;
+                    let (pfn, order) = block(c.pfn[row], c.order[row], geometry)?;
                     self.held.free(pfn, order);
                 }
                 Kind::Cached => {
@@ -470,10 +473,11 @@ impl Run {
         let Some(holder) = self.holder.take() else {
             return;
         };
+        let most = held.geometry().max_order.0.into();
         let mut at = self.first;
         while at < self.end {
             let fits = (self.end - at).ilog2();
-            let order = at.trailing_zeros().min(fits).min(MAX_ORDER.into());
+            let order = at.trailing_zeros().min(fits).min(most);
             held.take(at, order as u8, holder);
             at += 1 << order;
         }

@@ -95,6 +95,12 @@ impl Question {
         }
     }
 
+    /// Whether the answer is for the host's own sizes. A profile and a replay of slab caches are for machines with pages
+    /// of 4 KiB: the one runs on the simulated machine, and the other's slabs are made of such pages.
+    fn takes_sizes(self) -> bool {
+        matches!(self, Question::Replay | Question::Blame | Question::View)
+    }
+
     /// Whether free lists, or pageblocks, are part of the answer.
     fn needs_blocks(self) -> bool {
         matches!(self, Question::Replay | Question::Blame)
@@ -262,41 +268,25 @@ impl RecordedGeometry {
         if question.needs_blocks() {
             one(&self.orders, |n| format!("{n} orders"))?;
         }
-        let geometry = self.geometry()?;
-        let most = Geometry::PAGES_4K.max_order.0;
-        let mut others = vec![];
-        if question == Question::Replay {
-            return Ok(geometry);
+        if question.takes_sizes() {
+            return self.geometry();
         }
+        let usual = Geometry::PAGES_4K;
+        let mut others = vec![];
         if let Some(t) = self.page_size.iter().find(|t| t.value != PAGE_SIZE) {
             others.push(format!("pages of {} ({})", bytes(t.value), t.from));
         }
-        let most_orders = usize::from(most) + 1;
-        let is_usual = |n: usize| match question {
-            Question::Blame => n == most_orders,
-            Question::Profile | Question::Slab => n <= most_orders,
-            Question::Replay | Question::View => true,
-        };
-        if let Some(t) = self.orders.iter().find(|t| !is_usual(t.value)) {
+        let most = usize::from(usual.max_order.0) + 1;
+        if let Some(t) = self.orders.iter().find(|t| t.value > most) {
             others.push(format!("{} orders ({})", t.value, t.from));
         }
-        let pages = u64::from(Geometry::PAGES_4K.block_order.frames());
-        if let Some(t) = self.pageblock_pages.iter().find(|t| t.value != pages)
-            && question.needs_blocks()
-        {
-            let order = geometry.block_order;
-            others.push(format!(
-                "pageblocks of {} pages, order {order}, ({})",
-                t.value, t.from
-            ));
-        }
         if others.is_empty() {
-            return Ok(geometry);
+            return Ok(usual);
         }
         Err(Error::contradiction(format!(
-            "{} is made for hosts with pages of 4 KiB, orders 0 to {most} and pageblocks of {pages} pages, order {}; this one has {}",
+            "{} is made for hosts with pages of 4 KiB and orders 0 to {}; this one has {}",
             question.name(),
-            Geometry::PAGES_4K.block_order,
+            usual.max_order,
             others.join(" and ")
         ))
         .help(WAY_OUT))
