@@ -11,7 +11,7 @@ use unfrag_lab::input::MEMORY_BUDGET;
 
 /// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
 ///
-/// A pageblock (2 MiB) is spoilt where kernel memory takes fewer than half of its frames: all the rest could move, and a
+/// A pageblock (2 MiB on most hosts) is spoilt where kernel memory takes fewer than half of its frames: all the rest could move, and a
 /// huge page would fit but for these few. Each moment's spoilt blocks are shared out among those who took these frames.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -28,22 +28,30 @@ pub(crate) const CORE: u64 = 18;
 /// # Errors
 /// Says how much they take, and what can be modelled here.
 pub(crate) fn check(memory: u64, each: u64, models: u64) -> Result<(), String> {
+    check_pages(memory / FRAME, FRAME, each, models)
+}
+
+/// The same, of so many frames of `page` bytes.
+///
+/// # Errors
+/// Says how much they take, and what can be modelled here.
+pub(crate) fn check_pages(frames: u64, page: u64, each: u64, models: u64) -> Result<(), String> {
     match left() {
-        Some(left) => fits(memory, each, models, left),
+        Some(left) => fits(frames, page, each, models, left),
         None => Ok(()),
     }
 }
 
-fn fits(memory: u64, each: u64, models: u64, left: u64) -> Result<(), String> {
+fn fits(frames: u64, page: u64, each: u64, models: u64, left: u64) -> Result<(), String> {
     let each = each.saturating_mul(models.max(1));
-    let needed = (memory / FRAME).saturating_mul(each);
+    let needed = frames.saturating_mul(each);
     if needed <= left {
         return Ok(());
     }
-    let possible = left / each * FRAME;
+    let possible = (left / each).saturating_mul(page);
     Err(format!(
         "{} of memory take {} to model, and this process may take {}: up to {} can be modelled here",
-        bytes(memory),
+        bytes(frames.saturating_mul(page)),
         bytes(needed),
         bytes(left),
         bytes(possible >> 20 << 20)
@@ -109,13 +117,15 @@ mod tests {
     #[test]
     fn what_is_too_large_is_refused_with_what_is_possible() {
         let gib = |n: u64| n << 30;
-        assert_eq!(fits(gib(64), 16, 1, gib(1)), Ok(()));
-        let said = fits(1 << 40, 16, 2, gib(1)).unwrap_err();
+        assert_eq!(fits(gib(64) / FRAME, FRAME, 16, 1, gib(1)), Ok(()));
+        let said = fits((1 << 40) / FRAME, FRAME, 16, 2, gib(1)).unwrap_err();
         assert_eq!(
             said,
             "1 TiB of memory take 8 GiB to model, and this process may take 1 GiB: up to 128 GiB can be modelled here"
         );
-        assert!(fits(u64::MAX, u64::MAX, u64::MAX, gib(1)).is_err());
+        assert!(fits(u64::MAX, FRAME, u64::MAX, u64::MAX, gib(1)).is_err());
+        let pages_of_64k = fits(1 << 24, 64 << 10, 64, 1, gib(1));
+        assert!(pages_of_64k.is_ok(), "1 TiB of pages of 64 KiB");
         assert!(left().is_some_and(|n| n > 1 << 20));
     }
 }

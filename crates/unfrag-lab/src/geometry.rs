@@ -9,9 +9,11 @@
 //! contradict each other are named in [`Found::notes`].
 
 pub mod recorded;
+mod sizes;
 
 use crate::report::number::bytes;
 use serde::Serialize;
+pub use sizes::{Sizes, large_order};
 use unfrag_linux::procfs::MemInfo;
 
 /// Page sizes of Linux hosts, in bytes.

@@ -35,6 +35,7 @@ fn compare(anchor: ZoneSample, taken: i64, model: ZoneSample, recorded: ZoneSamp
     let anchor = sample(vec![anchor]);
     let forecast = Forecast {
         anchor: &anchor,
+        large_order: 9,
         taken: &[vec![taken]],
     };
     measure(
@@ -149,6 +150,7 @@ fn percentiles_are_by_nearest_rank() {
         let taken = vec![vec![0]; n as usize];
         let forecast = Forecast {
             anchor: &anchor,
+            large_order: 9,
             taken: &taken,
         };
         measure(&model, &recorded, &forecast, 0).map(|a| a.free_pages_error)
@@ -174,6 +176,7 @@ fn zones_below_5_percent_of_managed_memory_are_not_pooled() {
         let anchor = sample(vec![small(100), large(100)]);
         let forecast = Forecast {
             anchor: &anchor,
+            large_order: 9,
             taken: &[vec![0, 0]],
         };
         let model = sample(vec![small(1), large(100)]);
@@ -190,6 +193,7 @@ fn lost_events_stand_beside_the_numbers() {
     let anchor = sample(vec![z()]);
     let forecast = Forecast {
         anchor: &anchor,
+        large_order: 9,
         taken: &[vec![0]],
     };
     let a = measure(&[sample(vec![z()])], &[sample(vec![z()])], &forecast, 17).unwrap();

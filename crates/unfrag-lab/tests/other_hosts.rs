@@ -104,14 +104,9 @@ fn an_exported_tree_has_the_hosts_own_numbers() {
     );
 }
 
-/// What differs, and words that the refusal has: of the size that was found, and of the place.
-fn others() -> Vec<(Host, Vec<&'static str>)> {
+/// What cannot be, and words that the refusal has: of the size that was found, and of the place.
+fn impossible() -> Vec<(Host, Vec<&'static str>)> {
     let usual = Host::default;
-    let wide = |orders: usize| {
-        let mut free = usual().free;
-        free.resize(orders, 0);
-        free
-    };
     vec![
         (
             Host {
@@ -150,6 +145,39 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
         ),
         (
             Host {
+                pageblock_order: 10,
+                ..usual()
+            },
+            vec!["pagetypeinfo", "1024 pages", "512 pages"],
+        ),
+        (
+            Host {
+                free: vec![1; 9],
+                ..usual()
+            },
+            vec!["pagetypeinfo", "512 pages", "9 orders"],
+        ),
+        (
+            Host {
+                pageblock_order: 4_000_000_000,
+                ..usual()
+            },
+            vec!["pagetypeinfo"],
+        ),
+    ]
+}
+
+/// Hosts of other sizes, and words of the refusal of a profile, where it is refused.
+fn others() -> Vec<(Host, Vec<&'static str>)> {
+    let usual = Host::default;
+    let wide = |orders: usize| {
+        let mut free = usual().free;
+        free.resize(orders, 0);
+        free
+    };
+    vec![
+        (
+            Host {
                 page_size: 65_536,
                 total_kib: None,
                 ..usual()
@@ -177,10 +205,12 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
         (
             Host {
                 free: wide(9),
+                pageblock_order: 8,
+                pages_per_block: 256,
                 total_kib: None,
                 ..usual()
             },
-            vec!["9 orders", "buddyinfo"],
+            vec![],
         ),
         (
             Host {
@@ -189,39 +219,38 @@ fn others() -> Vec<(Host, Vec<&'static str>)> {
                 total_kib: None,
                 ..usual()
             },
-            vec![
-                "pageblocks of 1024 pages, order 10",
-                "pagetypeinfo of snapshot `s0000`",
-            ],
-        ),
-        (
-            Host {
-                pageblock_order: 10,
-                ..usual()
-            },
-            vec!["pagetypeinfo", "1024 pages", "512 pages"],
-        ),
-        (
-            Host {
-                pageblock_order: 4_000_000_000,
-                ..usual()
-            },
-            vec!["pagetypeinfo"],
+            vec![],
         ),
     ])
     .collect()
 }
 
 #[test]
-fn other_hosts_are_refused_with_what_was_found_and_where() {
-    for (host, words) in others() {
+fn impossible_hosts_are_refused_with_what_was_found_and_where() {
+    for (host, words) in impossible() {
         let rec = host.record();
-        let e = replayed(&rec).expect_err("a replay is not made for it");
+        let e = replayed(&rec).expect_err("there is no such host");
         for word in &words {
             assert!(e.contains(word), "`{word}` is not in: {e}");
         }
         assert!(!e.contains("same host"), "{e}");
         let e = blame(&rec, "made").unwrap_err().to_string();
+        assert!(words.iter().all(|w| e.contains(w)), "{e}");
+    }
+}
+
+/// A replay, a view and a count of spoilt pageblocks take the sizes as they are; a profile of another page size drives no
+/// simulated machine.
+#[test]
+fn other_hosts_are_replayed_and_a_profile_says_which_size_it_is_not_made_for() {
+    for (host, words) in others() {
+        let rec = host.record();
+        let report = replayed(&rec).unwrap_or_else(|e| panic!("{e} of {host:?}"));
+        assert!(!report.recording.sizes.are_usual(), "{host:?}");
+        let blame = blame(&rec, "made").unwrap();
+        assert_eq!(blame.sizes, report.recording.sizes, "{host:?}");
+        let e = Profile::of(&rec, &Identity::default()).map(|_| ());
+        let e = e.err().map_or_else(String::new, |e| e.to_string());
         assert!(words.iter().all(|w| e.contains(w)), "{e}");
     }
 }

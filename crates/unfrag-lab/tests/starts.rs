@@ -5,7 +5,7 @@ mod recording_support;
 use recording_support::sample;
 use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::kernel::preset;
-use unfrag::{MigrateType, Order, Sysctl, ZoneId};
+use unfrag::{Geometry, MigrateType, Order, Sysctl, ZoneId};
 use unfrag_lab::era::Era;
 use unfrag_lab::input::{Cpus, Input};
 use unfrag_lab::replay::StartChoice;
@@ -90,7 +90,7 @@ fn cpus_of(snap: &Snapshot) -> Cpus {
 
 /// The start of a recording in which nothing happens.
 fn start_of(snap: &Snapshot) -> Start {
-    let anchor = Anchor::read(snap, 1, &cpus_of(snap)).unwrap();
+    let anchor = Anchor::read(snap, 1, &cpus_of(snap), Geometry::PAGES_4K).unwrap();
     let causes = Causes {
         first: vec![0; START + PAGES],
         ..Causes::default()
@@ -164,7 +164,7 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let era = Era::of("6.18.0").unwrap();
     let frames = (START + PAGES) as u32;
     let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
-    let mut anchor = Anchor::read(anchor, 1, &cpus_of(anchor)).unwrap();
+    let mut anchor = Anchor::read(anchor, 1, &cpus_of(anchor), Geometry::PAGES_4K).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
     anchor.before = Some(BeforeAnchor::of(&walked(before)).unwrap());
     anchor.pcp_trace = PcpTrace::of(&Input::from(&after.rec), era, frames, 0).unwrap();
@@ -319,7 +319,7 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
     let rec = sample();
     let plan = Prepared::new(rec, StartChoice::Counts).unwrap();
     let (time, snap) = plan.snapshots[0];
-    let anchor = Anchor::read(snap, time, &cpus_of(snap)).unwrap();
+    let anchor = Anchor::read(snap, time, &cpus_of(snap), Geometry::PAGES_4K).unwrap();
     let p = preset("6.1").unwrap();
     let mut memory = vec![0; plan.start.words(p.rules, Sysctl::default()).unwrap()];
     let m = plan

@@ -3,6 +3,7 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
+use unfrag::Geometry;
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::causes::clock::Clock;
 use unfrag_lab::replay::causes::unseen;
@@ -49,7 +50,7 @@ fn unseen(rec: &Recording) -> Vec<Op> {
     let era = Era::of("6.1.0").unwrap();
     let mut found = causes(rec, era, 4096, 0, u64::MAX, None).unwrap();
     let clock = Clock::of(rec).unwrap();
-    unseen::insert(&mut found, rec.snapshots.iter(), &clock).unwrap();
+    unseen::insert(&mut found, Geometry::PAGES_4K, rec.snapshots.iter(), &clock).unwrap();
     found.ops.to_vec().unwrap()
 }
 

@@ -280,7 +280,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     }
 
     /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
-    /// 13 those of order 9 (other, movable), in eras that have them; types by the era's own numbers.
+    /// 13 those of huge pages (other, movable), in eras that have them; types by the era's own numbers.
     ///
     /// # Panics
     /// If there is no such zone, CPU or list (there are [`NR_LISTS`]).
@@ -343,7 +343,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         self.manager.frames.geometry.block_order.frames()
     }
 
-    /// Pageblocks of a zone by type: those whose first frame in the zone is memory.
+    /// Pageblocks of a zone by type, without its holes.
     ///
     /// # Panics
     /// If there is no such zone.
@@ -355,7 +355,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         n
     }
 
-    /// The pageblocks of a zone: first frame, type and content.
+    /// The pageblocks of a zone, without its holes: first frame, type and content.
     ///
     /// # Panics
     /// If there is no such zone.
@@ -367,6 +367,9 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         let order = self.manager.frames.geometry.block_order;
         let mut at = span.start.head(order);
         core::iter::from_fn(move || {
+            while at < span.end && self.manager.frames.is_hole(at) {
+                at = at.plus(order.frames());
+            }
             if at >= span.end {
                 return None;
             }

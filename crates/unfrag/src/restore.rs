@@ -20,7 +20,7 @@ use crate::zone::{Marks, Zone};
 pub enum RestoreError {
     /// The block is misaligned, too large, or not within one zone.
     NotABlock(Pfn, Order),
-    /// A frame of the block was given a state before.
+    /// A frame of the block was given a state before, or lies in a hole.
     Twice(Pfn),
     /// No such zone, CPU or list.
     NoSuchList,
@@ -32,7 +32,9 @@ impl core::fmt::Display for RestoreError {
             RestoreError::NotABlock(p, o) => {
                 write!(f, "frame {:#x} begins no block of order {o} of a zone", p.0)
             }
-            RestoreError::Twice(p) => write!(f, "frame {:#x} is named twice", p.0),
+            RestoreError::Twice(p) => {
+                write!(f, "frame {:#x} is named twice, or lies in a hole", p.0)
+            }
             RestoreError::NoSuchList => f.write_str("there is no such zone, CPU or list"),
         }
     }
@@ -109,7 +111,7 @@ impl<H: Host> Edit<'_, '_, H> {
             return Err(bad);
         }
         for at in ix.until(end) {
-            if m.frames.state(at).kind() != FrameKind::Reserved {
+            if m.frames.state(at).kind() != FrameKind::Reserved || m.frames.is_hole(at) {
                 return Err(RestoreError::Twice(m.map.pfn(at)));
             }
         }
@@ -184,6 +186,30 @@ impl<H: Host> Edit<'_, '_, H> {
         let ix = self.manager.map.ix(pfn);
         let ix = ix.ok_or(RestoreError::NotABlock(pfn, order))?;
         self.manager.frames.set_block_type(ix, mt);
+        Ok(())
+    }
+
+    /// Says that nothing of the pageblock that holds `pfn` is memory: a hole of the zone, which no count of pageblocks
+    /// has. Its frames stay reserved.
+    ///
+    /// # Errors
+    /// [`RestoreError::NotABlock`], if no zone holds it, or several do; [`RestoreError::Twice`], if a frame of it is free or
+    /// in use. Nothing has changed then.
+    pub fn hole(&mut self, pfn: Pfn) -> Result<(), RestoreError> {
+        let m = &self.manager;
+        let order = m.frames.geometry.block_order;
+        let ix = m.map.ix(pfn).filter(|&ix| !m.frames.is_shared(ix));
+        let ix = ix.ok_or(RestoreError::NotABlock(pfn, order))?;
+        let span = m.zones.get(m.frames.zone_of(ix).index()).map(|z| z.span);
+        let span = span.ok_or(RestoreError::NotABlock(pfn, order))?;
+        let first = ix.head(order);
+        let end = first.plus(order.frames()).min(span.end);
+        for at in first.max(span.start).until(end) {
+            if m.frames.state(at).kind() != FrameKind::Reserved {
+                return Err(RestoreError::Twice(m.map.pfn(at)));
+            }
+        }
+        m.frames.set_hole(ix);
         Ok(())
     }
 

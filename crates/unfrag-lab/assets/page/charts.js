@@ -1,6 +1,8 @@
 // Draws the report: curves over time, free memory by order, errors, maps of pageblocks.
 // Everything comes from the JSON in #data; nothing is fetched.
 const { report, zones } = DATA;
+// A colour for each order of the host; those beyond the palette repeat its last.
+const orderColors = Array.from({ length: SIZES?.orders ?? ORDER_COLORS.length }, (_, o) => ORDER_COLORS[Math.min(o, ORDER_COLORS.length - 1)]);
 
 const TYPE_COLORS = {
   light: { Movable: "#005f99", Unmovable: "#c44e00", Reclaimable: "#12a574", HighAtomic: "#a3478a", CMA: "#a87800", Isolate: "#444444" },
@@ -84,7 +86,8 @@ function drawCurves(id, value, ends, format, yLabel, yMax) {
 
 function drawOverTime() {
   const index = (v) => v.toFixed(3);
-  drawCurves("unusable-9", (z) => z.unusable_index["9"], (s) => s.unusable_index["9"], index, (v) => v.toFixed(2), 1);
+  const large = SIZES ? (SIZES.huge_order ?? SIZES.orders - 1) : 9;
+  drawCurves("unusable-9", (z) => z.unusable_index[large], (s) => s.unusable_index[large], index, (v) => v.toFixed(2), 1);
   drawCurves("unusable-3", (z) => z.unusable_index["3"], (s) => s.unusable_index["3"], index, (v) => v.toFixed(2), 1);
   drawCurves("free-memory", (z) => mib(z.free_pages), (s) => s.free_pages.map(mib), (v) => `${thousands(v)} MiB`, thousands);
   drawCurves("huge-blocks", (z) => z.free_huge_blocks, (s) => s.free_huge_blocks, thousands, thousands);
@@ -100,11 +103,11 @@ function drawByOrder() {
   for (const side of ["left", "right"]) {
     const source = sources[el(`order-${side}`).value];
     if (!source) continue;
-    const names = ORDER_COLORS.map((_, order) => `order ${order}, ${sizeText(PAGE << order)}`);
+    const names = orderColors.map((_, order) => `order ${order}, ${sizeText(PAGE << order)}`);
     const moments = source.samples.filter(zoneOf).map((sample) => ({
       seconds: sample.seconds, name: sample.name, values: zoneOf(sample).free_blocks.map((n, o) => mib(n * 2 ** o)),
     }));
-    const series = areas(names, ORDER_COLORS, moments);
+    const series = areas(names, orderColors, moments);
     const tip = { ...tooltip((v) => `${v[3].toFixed(1)} MiB`), order: "seriesDesc" };
     chartIn(`order-chart-${side}`).setOption({ ...axes(niceCeiling(most), thousands), tooltip: tip, series }, { notMerge: true });
   }
@@ -178,7 +181,7 @@ function start() {
   fillSelect("order-right", named, firstKernel || Math.min(1, sources.length - 1));
   fillSelect("error-measure", MEASURES.map((m, i) => [i, m[1]]), 0);
   el("error-over-time").hidden = judged < 0;
-  el("order-legend").innerHTML = legend(ORDER_COLORS.map((c, o) => [c, `${o}: ${sizeText(PAGE << o)}`]));
+  el("order-legend").innerHTML = legend(orderColors.map((c, o) => [c, `${o}: ${sizeText(PAGE << o)}`]));
   if (sources.length < 2) {
     el("order-right").closest("figure").hidden = true;
     el("order-right").closest(".pair").classList.add("single");

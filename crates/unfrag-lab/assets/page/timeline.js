@@ -2,7 +2,9 @@
 // each other, tooltips, words. Everything comes from the JSON in #data; nothing is fetched.
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const PAGE = 4096;
+// A report of a host with other sizes than the usual ones tells them.
+const SIZES = DATA.report?.recording?.sizes;
+const PAGE = SIZES?.page_bytes ?? 4096;
 const MIB = 1048576;
 const el = (id) => document.getElementById(id);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

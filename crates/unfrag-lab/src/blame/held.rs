@@ -5,13 +5,8 @@
 use super::holders::HolderId;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use unfrag::Geometry;
 
-/// Frames of a pageblock.
-pub(super) const BLOCK_FRAMES: u64 = 512;
-/// A block is spoilt where fewer frames than this are the kernel's.
-const SPOILT_BELOW: u32 = 256;
-/// The largest order of a block of frames.
-pub(super) const MAX_ORDER: u8 = 10;
 /// Frames below this one, those of 1 TiB, have a bit each. Of those beyond, on hosts whose memory is far apart, the
 /// pieces say all, so that one event far away takes no memory for what lies between.
 const NEAR: u64 = 1 << 28;
@@ -26,8 +21,9 @@ struct Piece {
 }
 
 /// The frames that the kernel holds.
-#[derive(Default)]
 pub(super) struct Held {
+    /// Sizes of the host's blocks and pageblocks.
+    geometry: Geometry,
     /// By first frame.
     pieces: HashMap<u64, Piece>,
     /// By frame below [`NEAR`], whether a piece has it.
@@ -46,6 +42,22 @@ struct Block {
 }
 
 impl Held {
+    /// None, on a host of these sizes.
+    pub(super) fn on(geometry: Geometry) -> Held {
+        Held {
+            geometry,
+            pieces: HashMap::new(),
+            is_held: vec![],
+            blocks: BTreeMap::new(),
+            frames: vec![],
+        }
+    }
+
+    /// Sizes of the host's blocks and pageblocks.
+    pub(super) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
     /// Whether a frame is the kernel's.
     #[inline]
     pub(super) fn has(&self, pfn: u64) -> bool {
@@ -63,7 +75,7 @@ impl Held {
 
     /// The piece that has a frame: its first frame, its order and its holder.
     pub(super) fn piece_of(&self, pfn: u64) -> Option<(u64, u8, HolderId)> {
-        (0..=MAX_ORDER).find_map(|order| {
+        (0..=self.geometry.max_order.0).find_map(|order| {
             let head = pfn & !((1 << order) - 1);
             let piece = self.pieces.get(&head).filter(|p| p.order >= order)?;
             Some((head, piece.order, piece.holder))
@@ -137,8 +149,8 @@ impl Held {
         *sum = if comes { *sum + frames } else { *sum - frames };
         let mut at = pfn;
         while at < end {
-            let number = at / BLOCK_FRAMES;
-            let next = end.min((number + 1) * BLOCK_FRAMES);
+            let number = at >> self.geometry.block_order.0;
+            let next = end.min((number + 1) << self.geometry.block_order.0);
             let block = self.blocks.entry(number).or_default();
             block.count(piece.holder, (next - at) as u32, comes);
             if block.frames == 0 {
@@ -152,7 +164,9 @@ impl Held {
     /// [`WHOLE`], and gives the number of blocks.
     pub(super) fn share_out(&self, shares: &mut Vec<u64>) -> u64 {
         let mut spoilt = 0;
-        for block in self.blocks.values().filter(|b| b.frames < SPOILT_BELOW) {
+        // A block is spoilt where fewer than half of its frames are the kernel's.
+        let half = self.geometry.block_order.frames() / 2;
+        for block in self.blocks.values().filter(|b| b.frames < half) {
             spoilt += 1;
             for &(holder, frames) in &block.by_holder {
                 let at = holder as usize;
@@ -188,6 +202,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unfrag::Order;
 
     fn shares(held: &Held) -> (u64, Vec<u64>) {
         let mut shares = vec![];
@@ -195,9 +210,29 @@ mod tests {
         (spoilt, shares)
     }
 
+    /// A block is one of the host: spoilt by one frame in 8,192 as by one in 512, and by no half.
+    #[test]
+    fn a_pageblock_is_as_large_as_the_hosts() {
+        let geometry = Geometry {
+            page_shift: 16,
+            max_order: Order(13),
+            block_order: Order(13),
+            huge_order: Order(13),
+        };
+        let mut held = Held::on(geometry);
+        held.take(512, 0, 0);
+        held.take(8191, 0, 1);
+        assert_eq!(shares(&held), (1, vec![WHOLE / 2, WHOLE / 2]));
+        held.take(8192, 12, 0);
+        assert_eq!(shares(&held).0, 1, "half of the second is the kernel's");
+        held.take(0, 13, 0);
+        assert_eq!(held.piece_of(8191), Some((0, 13, 0)));
+        assert_eq!(shares(&held).0, 0);
+    }
+
     #[test]
     fn a_block_is_shared_out_among_the_holders_of_its_frames() {
-        let mut held = Held::default();
+        let mut held = Held::on(Geometry::PAGES_4K);
         held.take(512, 0, 0);
         held.take(516, 1, 1);
         held.take(520, 0, 1);
@@ -209,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_the_kernels_for_the_most_part_is_not_spoilt() {
-        let mut held = Held::default();
+        let mut held = Held::on(Geometry::PAGES_4K);
         held.take(0, 7, 0);
         assert_eq!(shares(&held).0, 1);
         held.take(128, 7, 0);
@@ -223,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_piece_may_be_freed_and_taken_by_another() {
-        let mut held = Held::default();
+        let mut held = Held::on(Geometry::PAGES_4K);
         held.take(64, 3, 0);
         held.free(66, 0);
         assert_eq!(held.frames_of(0), 7);

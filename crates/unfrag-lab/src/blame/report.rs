@@ -1,6 +1,7 @@
 //! The answer, as data.
 
 use super::holders::UNNAMED;
+use crate::geometry::Sizes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,9 @@ pub struct Blame {
     pub began: Option<String>,
     /// What is known of the frames in use at the beginning.
     pub start: Start,
+    /// Sizes of the host's pages and blocks; left out of JSON where they are the usual ones.
+    #[serde(skip_serializing_if = "Sizes::are_usual")]
+    pub sizes: Sizes,
     /// Seconds from the first event to the first moment that is counted, from which on all frames are known: those in
     /// use before the recording, too. `None` if they never are: then all moments count.
     pub all_known_after_seconds: Option<f64>,

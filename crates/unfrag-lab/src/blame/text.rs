@@ -10,8 +10,6 @@ use std::fmt::Write as _;
 
 /// Widest name of a holder.
 const NAME: usize = 44;
-/// Bytes of a pageblock.
-const BLOCK_BYTES: f64 = (2 << 20) as f64;
 
 /// The whole answer, with at most `top` holders.
 pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
@@ -39,7 +37,7 @@ pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
         "{} pageblocks ({}) were spoilt on average: kernel memory took fewer than half of their frames,\n\
          so that all the rest could move, and a huge page would fit but for these few.",
         blocks(b.spoilt_blocks),
-        bytes((b.spoilt_blocks * BLOCK_BYTES) as u64),
+        bytes((b.spoilt_blocks * b.sizes.bytes(1 << b.sizes.pageblock_order) as f64) as u64),
     );
     let _ = writeln!(out, "{}", known(b.start));
     if let Some(after) = b.all_known_after_seconds.filter(|s| *s > 0.0) {

@@ -1,11 +1,12 @@
 //! The walk over a recording's events, and the sums over its moments.
 
-use super::held::{Held, MAX_ORDER, WHOLE};
+use super::held::{Held, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry, on_host};
 use crate::input::Input;
 use crate::profile::class::Class;
@@ -98,11 +99,11 @@ impl Tracker for Count<'_> {
             Some(Page::Alloc(request)) => {
                 if let Some(block) = request.block() {
                     let gfp = request.gfp.unwrap_or_default();
-                    self.alloc(on_host(block)?, gfp, at);
+                    self.alloc(on_host(block, self.held.geometry())?, gfp, at);
                 }
             }
             Some(Page::Free(block)) => {
-                let Block { pfn, order } = on_host(block)?;
+                let Block { pfn, order } = on_host(block, self.held.geometry())?;
                 self.held.free(pfn.0, order);
             }
             Some(Page::Cache(Cache::Add { block, .. })) => {
@@ -143,7 +144,7 @@ impl<'r> Count<'r> {
     /// If the recording has no events of pages, or does not say of which kernel it is.
     pub(crate) fn of(input: &Input<'r>) -> Result<Count<'r>> {
         let rec = input.recording;
-        RecordedGeometry::of(rec).check(Question::Blame)?;
+        let geometry = RecordedGeometry::of(rec).check(Question::Blame)?;
         let (Some((first, last)), true) = (input.events.span(), input.happened(Kind::Alloc, "pfn"))
         else {
             return Err(Error::lacking("the recording has no allocations of pages")
@@ -177,7 +178,7 @@ impl<'r> Count<'r> {
             epoch,
             era: Era::of(&rec.meta.kernel_release)?,
             holders: Holders::of(rec),
-            held: Held::default(),
+            held: Held::on(geometry),
             taken: vec![],
             new_slabs: vec![],
             flags,
@@ -204,6 +205,7 @@ impl<'r> Count<'r> {
         blame.seconds = (self.last - self.first) as f64 / SECOND as f64;
         let began = |o| date(self.first.saturating_add_signed(o));
         blame.began = self.epoch.map(began);
+        blame.sizes = Sizes::of(self.held.geometry());
         if let Some(from) = self.known_from {
             blame.start = Start::PageFlags;
             let after = from.saturating_sub(self.first);
@@ -436,10 +438,11 @@ impl Run {
         let Some(holder) = self.holder.take() else {
             return;
         };
+        let most = held.geometry().max_order.0.into();
         let mut at = self.first;
         while at < self.end {
             let fits = (self.end - at).ilog2();
-            let order = at.trailing_zeros().min(fits).min(MAX_ORDER.into());
+            let order = at.trailing_zeros().min(fits).min(most);
             held.take(at, order as u8, holder);
             at += 1 << order;
         }

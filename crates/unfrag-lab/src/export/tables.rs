@@ -1,8 +1,6 @@
 //! Files that the model computes wholly: free blocks, pageblocks, and the fragmentation indexes.
 
 use super::zones::{ProcfsZone, zones};
-use crate::replay::answer::sample::ordinary_orders;
-use unfrag::frame::{MAX_ORDER, NR_ORDERS};
 use unfrag::host::Host;
 use unfrag::inspect::ZoneView;
 use unfrag::kernel::{Placement, Reserve};
@@ -17,7 +15,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
     let row = |(_, v): (ZoneId, ZoneView)| Row {
         node: v.node(),
         zone: v.name(),
-        free: ordinary_orders(&v.nr_free).to_vec(),
+        free: orders(m).map(|o| v.nr_free[o.index()]).collect(),
         goes_on: false,
     };
     BuddyInfo {
@@ -47,8 +45,8 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
                 node: v.node(),
                 zone: v.name(),
                 migratetype: (*name).to_owned(),
-                counts: (0..=MAX_ORDER)
-                    .map(|o| count(m.inspect().free_list_len(z, Order(o), *mt)))
+                counts: orders(m)
+                    .map(|o| count(m.inspect().free_list_len(z, o, *mt)))
                     .collect(),
             });
         }
@@ -63,7 +61,7 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
     PageTypeInfo {
         pageblock_order: pages.ilog2(),
         pages_per_block: pages,
-        orders: (0..NR_ORDERS as u64).collect(),
+        orders: orders(m).map(|o| o.0.into()).collect(),
         free,
         blocks: BlockTable {
             migratetypes: types.iter().map(|(_, name)| (*name).to_owned()).collect(),
@@ -96,6 +94,11 @@ fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'s
     }
 }
 
+/// The orders that the model's kernel has.
+fn orders<H: Host>(m: &Manager<'_, H>) -> impl Iterator<Item = Order> + use<H> {
+    m.inspect().geometry().orders()
+}
+
 /// debugfs' `extfrag/unusable_index`.
 pub fn unusable<H: Host>(m: &Manager<'_, H>) -> UnusableIndex {
     UnusableIndex {
@@ -112,18 +115,14 @@ pub fn extfrag<H: Host>(m: &Manager<'_, H>) -> ExtfragIndex {
     }
 }
 
-fn index_rows<H: Host>(
-    m: &Manager<'_, H>,
-    index: impl Fn(&[u64; NR_ORDERS], Order) -> i32,
-) -> Vec<IndexRow> {
+fn index_rows<H: Host>(m: &Manager<'_, H>, index: impl Fn(&[u64], Order) -> i32) -> Vec<IndexRow> {
     zones(m)
         .map(|(_, v)| {
-            let free = ordinary_orders(&v.nr_free);
-            let orders = (0..=MAX_ORDER).map(Order);
+            let free = &v.nr_free[..=m.inspect().geometry().max_order.index()];
             IndexRow {
                 node: v.node(),
                 zone: v.name(),
-                thousandths: orders.map(|o| index(&free, o)).collect(),
+                thousandths: orders(m).map(|o| index(free, o)).collect(),
             }
         })
         .collect()

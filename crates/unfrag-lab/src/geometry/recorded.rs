@@ -1,27 +1,24 @@
 //! The sizes of a recorded host, as its recording tells them, and which questions can be answered for them.
 //!
-//! Questions that put pages into a model, or count by pageblock, are made for one geometry: pages of 4 KiB, orders 0 to
-//! 10, pageblocks of 512 pages. On another one they would leave memory out, or take a pageblock for two, and look right.
+//! A replay takes them as they are. Where a recording does not tell one, it is that of hosts with such pages.
 //!
-//! Invariant: each size is kept with the place that tells it. A host is let through if nothing in its recording tells a
-//! size that the question is not made for; what two places tell differently is refused, too.
+//! Invariant: each size is kept with the place that tells it. A host is let through if no two places contradict each
+//! other, and if the question is made for its sizes.
 
 use super::{Counts, PAGE_SIZES, page_size_by_huge, page_sizes_by_total};
 use crate::error::{Error, Result};
 use crate::report::number::bytes;
 use std::fmt;
+use unfrag::frame::ORDER_SLOTS;
+use unfrag::{Geometry, Order};
 use unfrag_linux::event::Block;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::procfs::{MemInfo, ZoneInfo};
 use unfrag_linux::recording::{Recording, Snapshot};
 
-/// Bytes in a page of the model.
-pub const PAGE_SIZE: u64 = 4096;
-/// The model's largest order.
-pub const LARGEST_ORDER: u8 = unfrag::MAX_ORDER;
-/// Order of the model's pageblocks.
-pub const PAGEBLOCK_ORDER: u32 = 9;
+/// Bytes in a page of most hosts, and of one whose recording tells nothing.
+pub const PAGE_SIZE: u64 = PAGE_SIZES[0];
 
 /// What shows a recording of any host.
 const WAY_OUT: &str =
@@ -69,6 +66,8 @@ pub struct RecordedGeometry {
     pub orders: Vec<Told<usize>>,
     /// Pages in a pageblock.
     pub pageblock_pages: Vec<Told<u64>>,
+    /// Bytes in a huge page of the default size.
+    pub huge_page: Vec<Told<u64>>,
 }
 
 /// A question whose answer depends on the host's sizes.
@@ -95,6 +94,12 @@ impl Question {
             Question::Slab => "a replay of slab caches",
             Question::View => "this view",
         }
+    }
+
+    /// Whether the answer is for the host's own sizes. A profile and a replay of slab caches are for machines with pages
+    /// of 4 KiB: the one runs on the simulated machine, and the other's slabs are made of such pages.
+    fn takes_sizes(self) -> bool {
+        matches!(self, Question::Replay | Question::Blame | Question::View)
     }
 
     /// Whether free lists, or pageblocks, are part of the answer.
@@ -126,6 +131,7 @@ impl RecordedGeometry {
     fn note_snapshots(&mut self, snapshots: &[Snapshot]) {
         for snapshot in snapshots {
             self.note_lists(snapshot);
+            self.note_huge_page(snapshot);
         }
         if let Some((sizes, from)) = snapshots.iter().find_map(told_page_sizes) {
             let known = self.page_size.iter().any(|t| sizes.contains(&t.value));
@@ -162,11 +168,89 @@ impl RecordedGeometry {
         }
     }
 
-    /// Whether a question can be answered for a host of these sizes.
+    fn note_huge_page(&mut self, snapshot: &Snapshot) {
+        let info = snapshot.file("meminfo");
+        let info = info.and_then(|text| MemInfo::parse(text).ok());
+        let kib = info.and_then(|info| info.get("Hugepagesize"));
+        if let Some(kib) = kib.filter(|&n| n > 0) {
+            let from = Place::Snapshot {
+                name: snapshot.name.clone(),
+                files: "meminfo",
+            };
+            note(&mut self.huge_page, kib.saturating_mul(1024), from);
+        }
+    }
+
+    /// The sizes that a model of the host has.
+    ///
+    /// # Errors
+    /// If no model can have them; says which size is told where.
+    fn geometry(&self) -> Result<Geometry> {
+        let cannot = |what: String, from: &Place, most: String| {
+            Error::contradiction(format!("{from} says {what}; {most}")).help(WAY_OUT)
+        };
+        let page = self.page_size.first().map_or(PAGE_SIZE, |t| t.value);
+        let orders = match self.orders.first() {
+            None => usual_orders(page),
+            Some(t) if (2..=ORDER_SLOTS).contains(&t.value) => t.value,
+            Some(t) => {
+                let most = format!("a model has from 2 to {ORDER_SLOTS}");
+                return Err(cannot(format!("{} orders", t.value), &t.from, most));
+            }
+        };
+        let max_order = orders as u8 - 1;
+        let huge = self.huge_order(page, max_order);
+        let block_order = match self.pageblock_pages.first() {
+            None => huge.min(max_order),
+            Some(t) => {
+                let order = t.value.checked_ilog2().filter(|o| 1 << o == t.value);
+                let order = order.filter(|o| (1..=max_order.into()).contains(o));
+                let Some(order) = order else {
+                    let what = format!("pageblocks of {} pages", t.value);
+                    let most = format!(
+                        "with {orders} orders they have from 2 to {}",
+                        1 << max_order
+                    );
+                    return Err(cannot(what, &t.from, most));
+                };
+                order as u8
+            }
+        };
+        let geometry = Geometry {
+            page_shift: page.ilog2() as u8,
+            max_order: Order(max_order),
+            block_order: Order(block_order),
+            huge_order: Order(huge),
+        };
+        Ok(geometry)
+    }
+
+    /// The order of a huge page: by its size where that is told, else by the sizes of pages and pageblocks. Above
+    /// `max_order` where no block is as large.
+    fn huge_order(&self, page: u64, max_order: u8) -> u8 {
+        let pages = self.huge_page.first().map(|t| t.value / page);
+        let told = pages.filter(|n| n.is_power_of_two()).map(u64::ilog2);
+        // Larger ones are set aside at boot, and say nothing of those that are allocated.
+        if let Some(order) = told.filter(|o| (1..=max_order.into()).contains(o)) {
+            return order as u8;
+        }
+        let usual = usual_huge_order(page);
+        let block = self.pageblock_pages.first();
+        match block.and_then(|t| t.value.checked_ilog2()) {
+            // Without huge pages, pageblocks are the largest blocks.
+            Some(order) if order != u32::from(usual) && order == u32::from(max_order) => {
+                max_order + 1
+            }
+            Some(order) if order < u32::from(max_order) => order as u8,
+            _ => usual.min(max_order + 1),
+        }
+    }
+
+    /// The host's sizes, if a question can be answered for them.
     ///
     /// # Errors
     /// If it cannot; says which size is told where, and what works instead.
-    pub fn check(&self, question: Question) -> Result<()> {
+    pub fn check(&self, question: Question) -> Result<Geometry> {
         if let Some(bad) = self
             .page_size
             .iter()
@@ -185,41 +269,44 @@ impl RecordedGeometry {
         if question.needs_blocks() {
             one(&self.orders, |n| format!("{n} orders"))?;
         }
+        if question.takes_sizes() {
+            return self.geometry();
+        }
+        let usual = Geometry::PAGES_4K;
         let mut others = vec![];
         if let Some(t) = self.page_size.iter().find(|t| t.value != PAGE_SIZE) {
             others.push(format!("pages of {} ({})", bytes(t.value), t.from));
         }
-        let most = usize::from(LARGEST_ORDER) + 1;
-        let is_usual = |n: usize| match question {
-            Question::Replay | Question::Blame => n == most,
-            Question::Profile | Question::Slab => n <= most,
-            Question::View => true,
-        };
-        if let Some(t) = self.orders.iter().find(|t| !is_usual(t.value)) {
+        let most = usize::from(usual.max_order.0) + 1;
+        if let Some(t) = self.orders.iter().find(|t| t.value > most) {
             others.push(format!("{} orders ({})", t.value, t.from));
         }
-        let is_other = |t: &&Told<u64>| t.value != 1 << PAGEBLOCK_ORDER;
-        if let Some(t) = self.pageblock_pages.iter().find(is_other)
-            && question.needs_blocks()
-        {
-            let order = t.value.checked_ilog2().filter(|o| 1 << o == t.value);
-            let order = order.map_or_else(String::new, |o| format!(", order {o},"));
-            others.push(format!(
-                "pageblocks of {} pages{order} ({})",
-                t.value, t.from
-            ));
-        }
         if others.is_empty() {
-            return Ok(());
+            return Ok(usual);
         }
         Err(Error::contradiction(format!(
-            "{} is made for hosts with pages of 4 KiB, orders 0 to {LARGEST_ORDER} and pageblocks of {} pages, order {PAGEBLOCK_ORDER}; this one has {}",
+            "{} is made for hosts with pages of 4 KiB and orders 0 to {}; this one has {}",
             question.name(),
-            1 << PAGEBLOCK_ORDER,
+            usual.max_order,
             others.join(" and ")
         ))
         .help(WAY_OUT))
     }
+}
+
+/// Orders of a host whose recording does not tell them.
+fn usual_orders(page: u64) -> usize {
+    match page {
+        0x4000 => 12,
+        0x1_0000 => 14,
+        _ => 11,
+    }
+}
+
+/// The order of a huge page that one entry of the second level of page tables maps.
+fn usual_huge_order(page: u64) -> u8 {
+    // A table is a page of entries of 8 bytes.
+    page.ilog2().saturating_sub(3) as u8
 }
 
 /// Notes a size, unless it was told already.
@@ -281,22 +368,26 @@ fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
     Some((vec![by_huge], of("meminfo and pagetypeinfo")))
 }
 
-/// A block that an event names.
+/// A block that an event names, of a host with these sizes.
 ///
 /// # Errors
-/// If it is larger than any of the model.
+/// If it is larger than any of the host.
 #[inline]
-pub(crate) fn on_host(block: Block) -> Result<Block> {
-    match block.order {
-        ..=LARGEST_ORDER => Ok(block),
-        order => Err(order_of_event(block.pfn.0, order.into())),
+pub(crate) fn on_host(block: Block, geometry: Geometry) -> Result<Block> {
+    if block.order > geometry.max_order.0 {
+        return Err(order_of_event(block, geometry));
     }
+    Ok(block)
 }
 
-/// An event that names a block larger than any of the model.
-fn order_of_event(pfn: u64, order: u64) -> Error {
+/// An event that names a block larger than any of the host.
+#[cold]
+fn order_of_event(Block { pfn, order }: Block, geometry: Geometry) -> Error {
     Error::contradiction(format!(
-        "an event names frame {pfn:#x} of order {order}, and the largest order is {LARGEST_ORDER} on hosts with pages of 4 KiB, for which this is made"
+        "an event names frame {:#x} of order {order}, and the largest order of this host is {}, with pages of {}",
+        pfn.0,
+        geometry.max_order,
+        bytes(1 << geometry.page_shift)
     ))
     .help(WAY_OUT)
 }

@@ -13,12 +13,14 @@ mod source;
 pub mod store;
 
 use crate::error::{Error, Result};
+use crate::geometry::recorded::{Question, RecordedGeometry};
 pub use cpus::{Cpus, MAX_CPUS};
 pub use file_events::FileEvents;
 pub use source::EventSource;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
+use unfrag::Geometry;
 use unfrag_linux::event::{Kind, Tracker, walk};
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::recording::{EventTable, Recording};
@@ -34,6 +36,8 @@ pub struct Input<'r> {
     pub(crate) room: Arc<Room>,
     /// Its CPUs, once they were asked for.
     cpus: Arc<Mutex<Option<Arc<Cpus>>>>,
+    /// The sizes of its host, once they were asked for.
+    geometry: Arc<Mutex<Option<Geometry>>>,
 }
 
 /// Memory for what is made of a recording's events, in bytes, if nothing else is asked for: ten million operations.
@@ -53,6 +57,7 @@ impl<'r> Input<'r> {
             events,
             room: Arc::new(Room::new(budget)),
             cpus: Arc::default(),
+            geometry: Arc::default(),
         }
     }
 
@@ -69,6 +74,22 @@ impl<'r> Input<'r> {
         let cpus = Arc::new(Cpus::of(self.recording, self.events)?);
         *known = Some(Arc::clone(&cpus));
         Ok(cpus)
+    }
+
+    /// The sizes that a replay has of its host, which are looked for once.
+    ///
+    /// # Errors
+    /// If the recording contradicts itself, or tells sizes that no replay can have.
+    pub fn geometry(&self) -> Result<Geometry> {
+        let mut known = self.geometry.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some(geometry) => Ok(geometry),
+            None => {
+                let geometry = RecordedGeometry::of(self.recording).check(Question::Replay)?;
+                *known = Some(geometry);
+                Ok(geometry)
+            }
+        }
     }
 
     /// Whether there are events of this kind with this field.

@@ -58,9 +58,10 @@ impl Profile {
     /// # Errors
     /// As [`Profile::of`].
     pub(crate) fn with(rec: &Recording, identity: &Identity, known: Known) -> Result<Profile> {
+        let geometry = RecordedGeometry::of(rec).check(Question::Profile)?;
         let processes = Processes::of(rec)?;
         let programs = processes.programs();
-        let mut pages = Walk::new(rec, &processes, &programs, known);
+        let mut pages = Walk::new(rec, geometry, &processes, &programs, known);
         walk(&rec.events, &rec.strings, &mut pages)?;
         pages.end();
         let (mut all, mut program) = summary::of(&pages.finish(), &processes, &programs);

@@ -12,6 +12,7 @@ use super::purposes::Known;
 use crate::error::{Error, Result};
 use crate::geometry::recorded::on_host;
 use std::collections::{BTreeMap, HashMap};
+use unfrag::Geometry;
 use unfrag_linux::event::page::{Cache, Place, Reclaim};
 use unfrag_linux::event::{At, Block, Kind, Page, Roles, Tracker};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
@@ -46,6 +47,7 @@ pub struct WalkSums {
 /// A walk and its sums.
 pub struct Walk<'a> {
     rec: &'a Recording,
+    geometry: Geometry,
     processes: &'a Processes,
     /// The program of each process.
     program_of: Vec<usize>,
@@ -101,7 +103,7 @@ impl Tracker for Walk<'_> {
                 if let Some(block) = request.block() {
                     let owner = owner();
                     self.alloc(
-                        on_host(block)?,
+                        on_host(block, self.geometry)?,
                         at.time,
                         owner,
                         class.unwrap_or(Class::Other),
@@ -111,7 +113,12 @@ impl Tracker for Walk<'_> {
             Some(Page::Free(block)) => {
                 let reclaims = self.reclaims.get(at.task as usize).is_some_and(|r| *r);
                 let owner = owner();
-                self.free(on_host(block)?, at.time, owner, reclaims && !interrupted);
+                self.free(
+                    on_host(block, self.geometry)?,
+                    at.time,
+                    owner,
+                    reclaims && !interrupted,
+                );
             }
             Some(Page::Cache(Cache::Add { block, place })) => {
                 if let (Some(process), Some(place)) = (owner(), place) {
@@ -143,6 +150,7 @@ impl<'a> Walk<'a> {
     /// A walk over a recording with these processes and their programs.
     pub fn new(
         rec: &'a Recording,
+        geometry: Geometry,
         processes: &'a Processes,
         programs: &'a [String],
         known: Known,
@@ -156,6 +164,7 @@ impl<'a> Walk<'a> {
         let n = processes.list.len();
         Walk {
             rec,
+            geometry,
             processes,
             program_of: processes
                 .list

@@ -1,6 +1,6 @@
 //! Numbers as text, with their units.
 
-/// Bytes in a page. Recordings of hosts with other page sizes are not supported.
+/// Bytes in a page of the simulated machine.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// `1234567` as `1,234,567`.
@@ -22,9 +22,14 @@ pub(crate) fn rank(n: usize, percent: usize) -> usize {
     (n * percent).div_ceil(100).saturating_sub(1)
 }
 
-/// Pages as MiB with one decimal, without the unit.
+/// Pages of 4 KiB as MiB with one decimal, without the unit.
 pub fn mib(pages: u64) -> String {
-    let tenths = (u128::from(pages) * u128::from(PAGE_BYTES) * 10 + (1 << 19)) >> 20;
+    mib_of(pages, PAGE_BYTES)
+}
+
+/// Pages of so many bytes as MiB with one decimal, without the unit.
+pub(crate) fn mib_of(pages: u64, page_bytes: u64) -> String {
+    let tenths = (u128::from(pages) * u128::from(page_bytes) * 10 + (1 << 19)) >> 20;
     let whole = u64::try_from(tenths / 10).unwrap_or(u64::MAX);
     format!("{}.{}", thousands(whole), tenths % 10)
 }
@@ -42,7 +47,7 @@ pub fn bytes(n: u64) -> String {
     format!("{} {}", text.trim_end_matches(".0"), UNITS[unit])
 }
 
-/// Size of a block of `order`: `4 KiB`, `2 MiB`.
+/// Size of a block of `order` where a page has 4 KiB: `4 KiB`, `2 MiB`.
 pub fn order_size(order: usize) -> String {
     bytes(PAGE_BYTES << order)
 }

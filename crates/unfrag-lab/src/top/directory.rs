@@ -1,11 +1,13 @@
 //! A view from the files of a directory: those that a pool writes (`Pool::write_procfs`), or those of `/proc`.
 
 use super::{Area, View};
+use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use unfrag::Geometry;
 use unfrag_linux::Error;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::meminfo::MemInfo;
@@ -34,8 +36,12 @@ pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
             .into());
     };
     // A pool writes no zoneinfo, and its frames are of 4 KiB.
-    if let Some(zoneinfo) = file("zoneinfo")? {
-        let files = [("zoneinfo", Some(zoneinfo)), ("meminfo", file("meminfo")?)];
+    let geometry = if let Some(zoneinfo) = file("zoneinfo")? {
+        let files = [
+            ("buddyinfo", Some(buddyinfo.clone())),
+            ("zoneinfo", Some(zoneinfo)),
+            ("meminfo", file("meminfo")?),
+        ];
         let files = files.into_iter().filter_map(|(name, content)| {
             Some(SnapshotFile {
                 name: name.into(),
@@ -49,11 +55,14 @@ pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
         };
         RecordedGeometry::of_files(&files)
             .check(Question::View)
-            .map_err(|e| e.in_file(directory))?;
-    }
+            .map_err(|e| e.in_file(directory))?
+    } else {
+        Geometry::PAGES_4K
+    };
     let mut view = View {
         title: directory.display().to_string(),
         seconds,
+        sizes: Sizes::of(geometry),
         ..View::default()
     };
     let buddyinfo = BuddyInfo::parse(&buddyinfo).map_err(named("buddyinfo"))?;
@@ -68,7 +77,7 @@ pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
     }
     if let Some(bytes) = file("meminfo")? {
         let meminfo = MemInfo::parse(&bytes).map_err(named("meminfo"))?;
-        view.frames = meminfo.get("MemTotal").map(|kb| kb / 4);
+        view.frames = meminfo.get("MemTotal").map(|kb| geometry.pages(kb));
     }
     if let Some(bytes) = file("unfrag_blocks")? {
         view.areas = blocks(&bytes).map_err(named("unfrag_blocks"))?;

@@ -12,6 +12,7 @@ pub mod replayed;
 pub mod show;
 pub mod text;
 
+use crate::geometry::Sizes;
 use std::collections::BTreeMap;
 use unfrag_pool::cells::Cell;
 
@@ -33,6 +34,8 @@ pub struct View {
     pub seconds: f64,
     /// The blocks; empty if the source does not tell.
     pub areas: Vec<Area>,
+    /// Sizes of its frames and blocks.
+    pub sizes: Sizes,
     /// Free blocks by order, of all zones.
     pub free: Vec<u64>,
     /// Frames, if the source tells.
@@ -49,9 +52,10 @@ impl View {
         self.free.iter().enumerate().map(|(o, n)| n << o).sum()
     }
 
-    /// Free blocks of 2 MiB, in blocks of that size or larger.
+    /// Free blocks of the size of a huge page, in blocks of that size or larger.
     pub fn free_huge(&self) -> u64 {
-        let large = self.free.iter().enumerate().skip(9);
-        large.map(|(o, n)| n << (o - 9)).sum()
+        let order = usize::from(self.sizes.large_order());
+        let large = self.free.iter().enumerate().skip(order);
+        large.map(|(o, n)| n << (o - order)).sum()
     }
 }

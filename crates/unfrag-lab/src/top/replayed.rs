@@ -3,7 +3,9 @@
 use super::directory::counters;
 use super::{Area, View};
 use crate::export::tree;
+use crate::geometry::Sizes;
 use crate::replay::model::ReplayHost;
+use unfrag::inspect::BlockView;
 use unfrag::{Manager, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
@@ -26,6 +28,7 @@ pub fn view(
             .iter()
             .find_map(|f| f.time)
             .map_or(0.0, |t| t.0 as f64 / 1e9),
+        sizes: Sizes::of(inside.geometry()),
         ..View::default()
     };
     let mut frames = 0;
@@ -33,17 +36,25 @@ pub fn view(
         let config = inside.zone_config(zone);
         frames += config.managed;
         let used = |v: &[u32], mt: MigrateType| v[mt as usize];
-        let cells = inside.blocks(zone).map(|(_, _, b)| {
+        let cell = |b: &BlockView| {
             let of = &b.used[..];
             // What the kernel keeps for itself stays where it is.
             let fixed = used(of, MigrateType::Unmovable) + b.reserved;
             let [movable, reclaimable] =
                 [MigrateType::Movable, MigrateType::Reclaimable].map(|mt| used(of, mt));
             Cell::of(b.free, [fixed, movable, reclaimable])
-        });
+        };
+        let block = u64::from(inside.block_pages());
+        let mut cells = vec![];
+        for (pfn, _, b) in inside.blocks(zone) {
+            // The pageblocks of a hole are not there.
+            let at = pfn.0 / block - config.start.0 / block;
+            cells.resize(at as usize, Cell::ABSENT);
+            cells.push(cell(&b));
+        }
         view.areas.push(Area {
             name: format!("Node {}, zone {}", config.node.0, config.kind.name()),
-            cells: cells.collect(),
+            cells,
         });
         let free = inside.zone(zone).nr_free;
         view.free.resize(view.free.len().max(free.len()), 0);

@@ -1,6 +1,7 @@
 //! A view and what happened since the one before, as numbers.
 
 use super::View;
+use crate::geometry::Sizes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -11,11 +12,14 @@ pub struct Shown<'v> {
     pub title: &'v str,
     /// Seconds since some moment of the source.
     pub seconds: f64,
-    /// Frames of 4 KiB; none if the source does not tell.
+    /// Sizes of frames and blocks; left out where they are the usual ones (frames of 4 KiB, blocks of 2 MiB).
+    #[serde(skip_serializing_if = "Sizes::are_usual")]
+    pub sizes: Sizes,
+    /// Frames; none if the source does not tell.
     pub frames: Option<u64>,
     /// Free frames.
     pub free_frames: u64,
-    /// Free blocks of 2 MiB, in blocks of that size or larger.
+    /// Free blocks of the size of a huge page, in blocks of that size or larger.
     pub free_huge: u64,
     /// Free blocks by order.
     pub free_blocks: &'v [u64],
@@ -23,7 +27,7 @@ pub struct Shown<'v> {
     pub per_second: BTreeMap<&'v str, f64>,
     /// Allocations that waited since then.
     pub waits: Option<Waits>,
-    /// Two characters for each block of 2 MiB, by area, as in a pool's `unfrag_blocks`.
+    /// Two characters for each block, by area, as in a pool's `unfrag_blocks`.
     pub blocks: BTreeMap<&'v str, String>,
 }
 
@@ -46,6 +50,7 @@ impl<'v> Shown<'v> {
         Shown {
             title: &view.title,
             seconds: view.seconds,
+            sizes: view.sizes,
             frames: view.frames,
             free_frames: view.free_frames(),
             free_huge: view.free_huge(),

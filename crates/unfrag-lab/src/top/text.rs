@@ -16,7 +16,6 @@ pub struct Style {
     pub rows: usize,
 }
 
-const BLOCK: u64 = 2 << 20;
 const FILLED: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The view, after `before`.
@@ -27,19 +26,20 @@ pub fn render(view: &View, before: Option<&View>, style: &Style) -> Text {
         out,
         "{}: {} free",
         printable(&view.title),
-        bytes(shown.free_frames.saturating_mul(4096))
+        bytes(view.sizes.bytes(shown.free_frames))
     );
     if let Some(frames) = shown.frames.filter(|n| *n > 0) {
         let percent = shown.free_frames.saturating_mul(100) / frames;
-        let _ = write!(
-            out,
-            " of {} ({percent} %)",
-            bytes(frames.saturating_mul(4096))
-        );
+        let _ = write!(out, " of {} ({percent} %)", bytes(view.sizes.bytes(frames)));
     }
-    let _ = writeln!(out, ", {} free blocks of 2 MiB", thousands(shown.free_huge));
+    let large = view.sizes.of_order(view.sizes.large_order());
+    let _ = writeln!(
+        out,
+        ", {} free blocks of {large}",
+        thousands(shown.free_huge)
+    );
     for area in &view.areas {
-        map(area, view.areas.len(), style, &mut out);
+        map(view, area, style, &mut out);
     }
     if !view.areas.is_empty() {
         legend(&style.screen, &mut out);
@@ -94,11 +94,13 @@ fn together(cells: &[Cell]) -> Cell {
     }
 }
 
-fn map(area: &Area, areas: usize, style: &Style, out: &mut Text) {
+fn map(view: &View, area: &Area, style: &Style, out: &mut Text) {
+    let areas = view.areas.len();
+    let block = view.sizes.bytes(1 << view.sizes.pageblock_order);
     let screen = &style.screen;
     let room = screen.width * (style.rows / areas).max(1);
     let each = area.cells.len().div_ceil(room).max(1);
-    let of = bytes(each as u64 * BLOCK);
+    let of = bytes((each as u64).saturating_mul(block));
     let _ = writeln!(out, "{}: a cell is {of}", printable(&area.name));
     let cells: Vec<Cell> = area.cells.chunks(each).map(together).collect();
     for row in cells.chunks(screen.width) {

@@ -45,6 +45,8 @@ pub fn start(cpus: usize) -> Start {
         time: 0,
         compact: vec![],
         skipped: vec![],
+        geometry: unfrag::Geometry::PAGES_4K,
+        holes: vec![],
         free: vec![],
         order_shown: None,
         sets: (0..cpus)

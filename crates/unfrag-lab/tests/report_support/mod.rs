@@ -70,6 +70,7 @@ pub fn example_report() -> Report {
             seconds: SECONDS * SAMPLES as f64,
             managed_bytes: 638 << 20,
             snapshots: SAMPLES as u64,
+            sizes: unfrag_lab::geometry::Sizes::default(),
         },
         mode: "predict".into(),
         start: "counts".into(),

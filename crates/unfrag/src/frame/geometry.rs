@@ -1,4 +1,4 @@
-//! Sizes that travel with a machine: of a page, of the largest block, of a pageblock.
+//! Sizes that travel with a machine: of a page, of the largest block, of a pageblock, of a huge page.
 //!
 //! A page is not always 4 KiB, nor the largest order 10, nor a pageblock of order 9: 16 KiB pages go with
 //! a largest order of 11, 64 KiB pages with 13 (arm64) or 9 (ppc64). Constants here only bound arrays.
@@ -20,6 +20,9 @@ pub struct Geometry {
     pub max_order: Order,
     /// Order of a pageblock; at most `max_order`.
     pub block_order: Order,
+    /// Order of a huge page. Per-CPU lists for several orders hold blocks of this one beside the cheap orders. Where it is
+    /// above `max_order`, no block is as large.
+    pub huge_order: Order,
 }
 
 impl Geometry {
@@ -28,6 +31,7 @@ impl Geometry {
         page_shift: 12,
         max_order: Order(10),
         block_order: Order(9),
+        huge_order: Order::HUGE,
     };
 
     /// These sizes, but for the order of pageblocks.
@@ -37,6 +41,12 @@ impl Geometry {
             block_order,
             ..self
         }
+    }
+
+    /// These sizes, but for the order of a huge page.
+    #[must_use]
+    pub const fn with_huge_order(self, huge_order: Order) -> Geometry {
+        Geometry { huge_order, ..self }
     }
 
     /// Whether an allocator can work with it: pages of 1 KiB to 1 MiB, orders to [`MAX_MAX_ORDER`], and

@@ -38,7 +38,7 @@ pub(crate) struct FrameMeta {
 const _: () = assert!(size_of::<FrameMeta>() == 16);
 
 /// One entry of the table of pageblocks: type (3 bits), zone (8, from bit 8), and the zone's LRU lists (8,
-/// from bit 16). Bit 3 is for compaction (skip). While the type is `Isolate`, bits 4 to 6 keep the type that it had.
+/// from bit 16). Bit 3 is for compaction (skip), bit 7 says that it is a hole. While the type is `Isolate`, bits 4 to 6 keep the type that it had.
 ///
 /// A second word is the evacuator's ([`BlockRoom`]).
 #[derive(FromBytes, IntoBytes, KnownLayout)]
@@ -49,6 +49,7 @@ impl BlockMeta {
     const TYPE: u32 = 7;
     const SKIP: u32 = 1 << 3;
     const KEPT: u32 = 4;
+    const HOLE: u32 = 1 << 7;
     const ZONE: u32 = 8;
     const LRU: u32 = 16;
     /// It holds frames of several zones.
@@ -264,6 +265,16 @@ impl<'m> Frames<'m> {
         let b = self.block(ix);
         let bit = if skipped { BlockMeta::SKIP } else { 0 };
         b.store(b.load(Relaxed) & !BlockMeta::SKIP | bit, Relaxed);
+    }
+    /// Whether the pageblock that holds `ix` is a hole: nothing of it is memory.
+    #[inline]
+    pub fn is_hole(&self, ix: FrameIx) -> bool {
+        self.block(ix).load(Relaxed) & BlockMeta::HOLE != 0
+    }
+    /// Says that the pageblock that holds `ix` is a hole.
+    pub fn set_hole(&self, ix: FrameIx) {
+        let b = self.block(ix);
+        b.store(b.load(Relaxed) | BlockMeta::HOLE, Relaxed);
     }
     /// What is known of the pageblock that holds `ix`, where pageblocks are counted.
     #[inline]

@@ -21,7 +21,7 @@ pub enum Pcp {
         /// The stored type of a page decides its list in the buddy (2.6.33), not the per-CPU list.
         keep_type: bool,
     },
-    /// Lists for orders 0 to 3 and 9 (5.13 and later).
+    /// Lists for orders 0 to 3 and for huge pages (5.13 and later).
     Orders {
         /// `high` follows demand (6.7 and later).
         tuned: bool,
@@ -29,11 +29,11 @@ pub enum Pcp {
 }
 
 impl Pcp {
-    /// Whether blocks of this order live on per-CPU lists.
+    /// Whether blocks of this order live on per-CPU lists, where a huge page is of order `huge`.
     #[inline]
-    pub const fn serves(self, order: Order) -> bool {
+    pub const fn serves(self, order: Order, huge: Order) -> bool {
         match self {
-            Pcp::Orders { .. } => order.0 <= Order::COSTLY.0 || order.0 == Order::HUGE.0,
+            Pcp::Orders { .. } => order.0 <= Order::COSTLY.0 || order.0 == huge.0,
             _ => order.0 == 0,
         }
     }

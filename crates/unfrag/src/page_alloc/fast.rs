@@ -175,7 +175,8 @@ impl<'m, H: Host> Manager<'m, H> {
     /// its watermark. `tuned`: the lists tune themselves to demand (6.7 and later).
     #[inline(always)]
     pub(super) fn set_above_marks(&self, d: &Demand, tuned: bool) -> Option<usize> {
-        if !self.policy.rules.pcp.serves(d.order) {
+        let huge = self.frames.geometry.huge_order;
+        if !self.policy.rules.pcp.serves(d.order, huge) {
             return None;
         }
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;

@@ -134,7 +134,8 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline(always)]
     fn free_block_of(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
         let (zone, mt) = self.frames.zone_and_type(ix);
-        if !self.policy.rules.pcp.serves(order) || mt == MigrateType::Isolate {
+        let huge = self.frames.geometry.huge_order;
+        if !self.policy.rules.pcp.serves(order, huge) || mt == MigrateType::Isolate {
             return self.give_to_zone(cpu, zone, ix, order);
         }
         let set = self.set_of(zone, cpu);

@@ -122,7 +122,11 @@ impl<H: Host> Manager<'_, H> {
         };
         let (set, mut z) = self.parts(zone, d.cpu);
         let mut got = None;
-        if z.policy.rules.pcp.serves(order) {
+        if z.policy
+            .rules
+            .pcp
+            .serves(order, z.frames.geometry.huge_order)
+        {
             got = set.take(&mut z, wanted, true);
         }
         if got.is_none() {

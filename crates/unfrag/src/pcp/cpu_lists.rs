@@ -18,10 +18,11 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 pub const NR_LISTS: usize = 14;
 
 /// List of an order and a type where lists hold several orders. Types have their Linux numbers: 0
-/// unmovable, 1 movable, 2 reclaimable; of order 9 there is one list for movable and one for all others.
+/// unmovable, 1 movable, 2 reclaimable; of huge pages, the only larger blocks on these lists, there is
+/// one list for movable ones and one for all others.
 #[inline]
 pub const fn list_index(order: Order, mt: MigrateType) -> usize {
-    if order.0 == Order::HUGE.0 {
+    if order.0 > Order::COSTLY.0 {
         return 12 + (mt as usize == MigrateType::Movable as usize) as usize;
     }
     order.index() * 3 + mt as usize

@@ -2,7 +2,7 @@
 //! zone.
 //!
 //! Four shapes, by era: hot and cold lists, V19's two kinds, one list that is searched or one per
-//! type (order 0 alone), and lists for orders 0 to 3 and 9. All of them live in the same fourteen
+//! type (order 0 alone), and lists for orders 0 to 3 and huge pages. All of them live in the same fourteen
 //! list heads; [`Pcp`](crate::kernel::Pcp) says how they are used. Which block
 //! leaves first, and how many at a time, decides where memory fragments, so these rules follow the kernels
 //! exactly.

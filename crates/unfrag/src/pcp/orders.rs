@@ -1,4 +1,4 @@
-//! Per-CPU lists for orders 0 to 3 and 9: the fixed form of 5.13 to 6.6 and the self-tuning one.
+//! Per-CPU lists for orders 0 to 3 and huge pages: the fixed form of 5.13 to 6.6 and the self-tuning one.
 //!
 //! `spec: 3, 3.2`
 

@@ -61,7 +61,8 @@ impl<H: Host> ZoneOps<'_, '_, H> {
 
     #[inline]
     fn trace_taken(&mut self, ix: FrameIx, order: Order, list: MigrateType) {
-        let percpu_refill = self.policy.rules.pcp.serves(order) && list.is_ordinary();
+        let huge = self.frames.geometry.huge_order;
+        let percpu_refill = self.policy.rules.pcp.serves(order, huge) && list.is_ordinary();
         self.tracer.emit(|m| Event::PageAllocZoneLocked {
             pfn: m.pfn(ix),
             order,

@@ -5,9 +5,10 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config as Cases, RngAlgorithm, TestRng, TestRunner};
 use unfrag::kernel::PRESETS;
+use unfrag::restore::{Restore, RestoreError};
 use unfrag::{
-    AllocError, Builder, ConfigError, Geometry, NullHost, Order, Pfn, Rules, Sysctl, ZoneConfig,
-    ZoneKind,
+    AllocError, Builder, Config, ConfigError, Geometry, MigrateType, NullHost, Order, Pfn, Rules,
+    Sysctl, ZoneConfig, ZoneId, ZoneKind, layout,
 };
 
 const fn sizes(page_shift: u8, max_order: u8, block_order: u8) -> Geometry {
@@ -15,6 +16,7 @@ const fn sizes(page_shift: u8, max_order: u8, block_order: u8) -> Geometry {
         page_shift,
         max_order: Order(max_order),
         block_order: Order(block_order),
+        huge_order: Order(block_order),
     }
 }
 
@@ -239,5 +241,94 @@ fn zones_that_meet_in_a_pageblock_keep_their_own_frames() {
         // A block of a pageblock's size on either side of a border does not merge across it.
         let all: u64 = (0..4u32).map(|z| m.zone_view(z).nr_free[10]).sum();
         assert!(all > 0, "{era}");
+    }
+}
+
+/// The one order above the cheap ones that waits on a CPU's lists is that of a huge page, whatever a page has.
+/// `spec: 3.2`
+#[test]
+fn huge_pages_wait_on_the_lists_of_their_cpu_whatever_their_order() {
+    for (g, huge) in [
+        (Geometry::PAGES_4K, 9),
+        (sizes(14, 11, 11), 11),
+        (sizes(16, 13, 13), 13),
+        (sizes(16, 8, 8).with_huge_order(Order(5)), 5),
+        (sizes(12, 10, 9).with_huge_order(Order(10)), 10),
+    ] {
+        for era in ["6.1", "6.18"] {
+            for order in 0..=g.max_order.0 {
+                let zones = [zone(0, ZoneKind::Normal, 0, 64 << g.max_order.0)];
+                // Lists with room for a block of any order.
+                let roomy = quiet().with(|s| s.percpu_pagelist_high_fraction = 8);
+                let mut m = booted_with(&zones, g, rules(era), roomy);
+                let p = m.take(order, MOV);
+                let before = m.set_view(0, 0).count;
+                m.free(Pfn(p), order).expect("a block in use");
+                let waits = m.set_view(0, 0).count > before;
+                assert_eq!(waits, order <= 3 || order == huge, "{era} {g:?} {order}");
+                m.drain_all();
+                m.check();
+            }
+        }
+    }
+}
+
+/// A hole is of reserved frames and of one zone; what is refused changes nothing, and no count has a hole.
+#[test]
+fn a_hole_is_in_no_count_and_nothing_lies_in_it() {
+    for g in ALL {
+        let block = u64::from(g.block_order.frames());
+        // The second zone begins within the third pageblock.
+        let all = 8u64 << g.max_order.0;
+        let first = 2 * block + block / 2;
+        let zones = [
+            zone(0, ZoneKind::Dma32, 0, first),
+            zone(0, ZoneKind::Normal, first, all - first),
+        ];
+        let config = Config {
+            geometry: g,
+            ..Config::new(&zones, rules("6.1"))
+        };
+        let words = layout(&config).expect("a manager").words;
+        let mut memory = vec![0; words];
+        let mut restore = Restore::new(&config, NullHost, &mut memory).expect("a manager");
+        let mut edit = restore.edit();
+        let order = g.block_order;
+        let of = |b: u64| Pfn(b * block + 1);
+        edit.free(Pfn(0), Order::ZERO, MigrateType::Movable)
+            .expect("reserved");
+        edit.used(Pfn(5 * block), Order::ZERO, MOV)
+            .expect("reserved");
+        for (pfn, refused) in [
+            (Pfn(all), RestoreError::NotABlock(Pfn(all), order)),
+            (Pfn(u64::MAX), RestoreError::NotABlock(Pfn(u64::MAX), order)),
+            (of(2), RestoreError::NotABlock(of(2), order)),
+            (of(0), RestoreError::Twice(Pfn(0))),
+            (of(5), RestoreError::Twice(Pfn(5 * block))),
+        ] {
+            assert_eq!(edit.hole(pfn), Err(refused), "{g:?}");
+        }
+        for b in [1, 4, 4] {
+            assert_eq!(edit.hole(of(b)), Ok(()), "{g:?}");
+        }
+        for at in [Pfn(block), of(4)] {
+            let order = Order::ZERO;
+            let refused = Err(RestoreError::Twice(at));
+            assert_eq!(edit.free(at, order, MigrateType::Movable), refused);
+            assert_eq!(edit.used(at, order, MOV), refused);
+            assert_eq!(edit.merged(at, order), refused);
+        }
+        let m = restore.finish();
+        let i = m.inspect();
+        let count = |z: u8| i.blocks_by_type(ZoneId(z)).iter().sum::<u64>();
+        assert_eq!(count(0), 2, "{g:?}: 0 and the half of 2");
+        assert_eq!(
+            count(1),
+            all / block - 3,
+            "{g:?}: the half of 2, and all but 4"
+        );
+        let firsts: Vec<u64> = i.blocks(ZoneId(1)).map(|b| b.0.0 / block).collect();
+        assert!(!firsts.contains(&4) && firsts.contains(&5), "{g:?}");
+        i.validate().expect("a sound state");
     }
 }

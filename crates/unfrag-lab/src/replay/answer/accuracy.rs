@@ -9,6 +9,7 @@ use super::report::{Accuracy, HugeFaults, HugeWait, Measure, Sample, SnapshotErr
 use crate::replay::model::{FaultWork, HugeFaultCounts};
 use crate::report::number::rank;
 use std::collections::BTreeMap;
+use unfrag::Order;
 use unfrag_machine::Calibration;
 use unfrag_machine::mm::MemCosts;
 
@@ -19,6 +20,8 @@ const POOLED_PERCENT: u64 = 5;
 pub struct Forecast<'a> {
     /// The anchor.
     pub anchor: &'a Sample,
+    /// The order of the blocks that stand for large ones.
+    pub large_order: u8,
     /// For each compared snapshot, for each zone of the anchor: allocated less freed pages.
     pub taken: &'a [Vec<i64>],
 }
@@ -68,6 +71,7 @@ pub fn measure(
     lost: u64,
 ) -> Option<Accuracy> {
     let mut all = vec![];
+    let large = forecast.large_order.to_string();
     let managed: u64 = forecast.anchor.zones.iter().map(|z| z.managed_pages).sum();
     for ((m, r), taken) in model.iter().zip(recorded).zip(forecast.taken) {
         for (i, a) in forecast.anchor.zones.iter().enumerate() {
@@ -82,7 +86,8 @@ pub fn measure(
             let held = a.free_pages as f64 - taken.get(i).copied().unwrap_or(0) as f64;
             let free = z.free_pages as f64;
             let unusable = |o: &str| {
-                let of = |z: &ZoneSample| z.unusable_index[o];
+                // Both sides are of one host, so that they have the same orders.
+                let of = |z: &ZoneSample| z.unusable_index.get(o).copied().unwrap_or(0.0);
                 [(of(m) - of(z)).abs(), (of(a) - of(z)).abs()]
             };
             all.push(SnapshotError {
@@ -95,7 +100,7 @@ pub fn measure(
                 ],
                 free_pages: [relative(m.free_pages as f64, free), relative(held, free)],
                 unusable_3: unusable("3"),
-                unusable_9: unusable("9"),
+                unusable_9: unusable(&large),
                 pageblock_type: (!names.is_empty()).then(|| {
                     [
                         distance(&by_type(m, &names), &by_type(z, &names)),
@@ -115,7 +120,7 @@ pub fn measure(
         free_pages_error: of(|e| e.free_pages),
         unusable_index_error: BTreeMap::from([
             ("3".to_string(), of(|e| e.unusable_3)),
-            ("9".to_string(), of(|e| e.unusable_9)),
+            (large.clone(), of(|e| e.unusable_9)),
         ]),
         pageblock_type_error: (!types.is_empty()).then(|| Measure::of(types)),
         frame_match: None,
@@ -128,7 +133,11 @@ pub fn measure(
 
 impl HugeFaults {
     /// Of a replay in which faults asked for huge pages.
-    pub(super) fn of(counts: &HugeFaultCounts, work: &[FaultWork]) -> Option<HugeFaults> {
+    pub(super) fn of(
+        counts: &HugeFaultCounts,
+        work: &[FaultWork],
+        huge: Order,
+    ) -> Option<HugeFaults> {
         let share = |of: u64| (of > 0).then(|| counts.alloc_both as f64 / of as f64);
         (counts.faults() > 0).then(|| HugeFaults {
             faults: counts.faults(),
@@ -137,23 +146,22 @@ impl HugeFaults {
             both: counts.alloc_both,
             precision: share(counts.alloc),
             recall: share(counts.alloc_recorded),
-            wait: HugeWait::of(work, &Calibration::modern().mem),
+            wait: HugeWait::of(work, huge, &Calibration::modern().mem),
         })
     }
 }
 
-/// Pages of a huge page, and pages that are moved at a time.
-const HUGE_PAGES: u64 = 512;
+/// Pages that are moved at a time.
 const BATCH: u64 = 32;
 
 impl HugeWait {
     /// Of faults with this compaction each.
-    fn of(work: &[FaultWork], c: &MemCosts) -> Option<HugeWait> {
+    fn of(work: &[FaultWork], huge: Order, c: &MemCosts) -> Option<HugeWait> {
         let ns = |w: &FaultWork| {
             let page = c.move_page + c.copy_page + c.unmap_page + c.remap_page;
             let flushes = w.moved.div_ceil(BATCH) * c.flush_tlb;
             let own = w.looks * c.compact_frame + w.moved * page + flushes;
-            own + c.alloc + c.prep_page * HUGE_PAGES
+            own + c.alloc + c.prep_page * u64::from(huge.frames())
         };
         let mut all: Vec<u64> = work.iter().map(ns).collect();
         all.sort_unstable();

@@ -54,7 +54,7 @@ impl Prepared<'_> {
         } else {
             let zones = self.start.zone_configs();
             let zones = match options.memory {
-                Some(bytes) => resized(&zones, bytes)?,
+                Some(bytes) => resized(&zones, bytes, self.start.geometry)?,
                 None => zones,
             };
             notes.push(
@@ -118,7 +118,11 @@ impl Prepared<'_> {
                 allocations: sim.tally.allocated,
                 matched: sim.tally.on_same_frame,
             },
-            huge_faults: HugeFaults::of(&sim.tally.huge_faults, &sim.tally.huge_work),
+            huge_faults: HugeFaults::of(
+                &sim.tally.huge_faults,
+                &sim.tally.huge_work,
+                self.start.geometry.huge_order,
+            ),
             settings: sysctl::describe(m.rules(), m.sysctl()),
             block_map: Some(recorder.map.finish()),
             notes,

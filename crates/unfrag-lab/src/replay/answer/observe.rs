@@ -6,8 +6,10 @@
 
 use super::report::{ClassCheck, LayoutCheck, Observed};
 use crate::error::Result;
+use crate::geometry::large_order;
 use crate::replay::causes::{Action, Causes, Classes, causes};
 use crate::replay::model::Prepared;
+use unfrag::Geometry;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
@@ -39,6 +41,7 @@ pub fn observe(prepared: &Prepared) -> Result<Observed> {
             &c,
             &VmStat::parse(a.file("vmstat").unwrap_or_default())?,
             &VmStat::parse(b.file("vmstat").unwrap_or_default())?,
+            prepared.start.geometry,
         );
     }
     let unclassified = classes.unexplained_allocs + classes.unexplained_frees;
@@ -93,7 +96,7 @@ fn step(free: &mut [bool], causes: &Causes, from: usize, until: u64) -> Result<u
     Ok(next.map_or(causes.ops.len(), |(i, _)| i))
 }
 
-fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
+fn compare(c: &Causes, a: &VmStat, b: &VmStat, geometry: Geometry) -> Vec<ClassCheck> {
     let delta = |name: &str| Some(b.get(name)?.saturating_sub(a.get(name)?));
     let sum = |prefix: &str| {
         let of = |v: &VmStat| -> u64 {
@@ -119,13 +122,14 @@ fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
             }
         }),
     };
-    let captured = 512 * delta("compact_success").unwrap_or(0);
+    let huge = 1u64 << large_order(geometry);
+    let captured = huge * delta("compact_success").unwrap_or(0);
     vec![
         check("pages freed", k.freed_pages, "pgfree", delta("pgfree")),
         check(
             "pages allocated, and kernel stacks taken without an event",
             k.allocated_pages + k.stack_pages,
-            "pgalloc_* + 512 compact_success",
+            &format!("pgalloc_* + {huge} compact_success"),
             Some(sum("pgalloc_") + captured),
         ),
         check(

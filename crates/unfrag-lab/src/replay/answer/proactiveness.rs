@@ -5,13 +5,10 @@
 
 use crate::replay::causes::{Causes, DaemonRun};
 use crate::replay::start::Start;
-use unfrag::Order;
 use unfrag::stat::extfrag_for_order;
 use unfrag_linux::procfs::BuddyInfo;
 use unfrag_linux::recording::Snapshot;
 
-/// Order of a huge page.
-const HUGE: Order = Order(9);
 /// The lowest low mark (`fragmentation_score_wmark`).
 const LOWEST_MARK: u64 = 5;
 /// The setting during a replay: as recorded. A recorded 0 is contradicted by a run, so that it was set later.
@@ -64,5 +61,5 @@ fn score(snap: &Snapshot, start: &Start, zone_start: u64) -> Option<u64> {
         .find(|z| z.config.start.0 == zone_start)?;
     let info = BuddyInfo::parse(snap.file("buddyinfo")?).ok()?;
     let row = info.zone(u32::from(zone.config.node.0), zone.config.kind.name())?;
-    Some(extfrag_for_order(&row.free, HUGE))
+    Some(extfrag_for_order(&row.free, start.geometry.block_order))
 }

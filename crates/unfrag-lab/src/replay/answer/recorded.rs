@@ -10,7 +10,10 @@ use unfrag_linux::recording::Snapshot;
 
 impl Prepared<'_> {
     pub(crate) fn recorded_samples(&self) -> Result<Vec<Sample>> {
-        let of = |(t, s): &(u64, &Snapshot)| sample::of_snapshot(s, self.seconds(*t)).transpose();
+        let geometry = self.start.geometry;
+        let of = |(t, s): &(u64, &Snapshot)| {
+            sample::of_snapshot(s, self.seconds(*t), geometry).transpose()
+        };
         self.snapshots.iter().filter_map(of).collect()
     }
 

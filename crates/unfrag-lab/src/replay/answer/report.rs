@@ -3,6 +3,7 @@
 //! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
 //! and settings always give the same bytes.
 
+use crate::geometry::Sizes;
 use crate::replay::start::ListOrder;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,6 +89,10 @@ pub struct RecordingSummary {
     pub managed_bytes: u64,
     /// Snapshots within the trace.
     pub snapshots: u64,
+    /// Sizes of the host's pages and blocks; left out of JSON where they are the usual ones (pages of 4 KiB, 11 orders,
+    /// pageblocks and huge pages of order 9).
+    #[serde(skip_serializing_if = "Sizes::are_usual")]
+    pub sizes: Sizes,
 }
 
 /// The result of one kernel.
@@ -190,11 +195,11 @@ pub struct ZoneSample {
     pub free_pages: u64,
     /// Pages on per-CPU lists; `null` where the source does not show them.
     pub pcp_pages: Option<u64>,
-    /// Free blocks of each order 0 to 10.
+    /// Free blocks of each order of the host.
     pub free_blocks: Vec<u64>,
-    /// Unusable free space index, 0 to 1, at orders "3" and "9".
+    /// Unusable free space index, 0 to 1, at order "3" and at that of a huge page ("9" where a page has 4 KiB).
     pub unusable_index: BTreeMap<String, f64>,
-    /// Free 2 MiB blocks (an order-10 block counts as two).
+    /// Free blocks of the size of a huge page, 2 MiB where a page has 4 KiB (a larger block counts as several).
     pub free_huge_blocks: u64,
     /// Pageblocks of each type, by name.
     pub pageblocks: BTreeMap<String, u64>,
@@ -209,9 +214,9 @@ pub struct ZoneSample {
 pub struct Spread {
     /// Pages on the buddy lists.
     pub free_pages: [u64; 2],
-    /// Free 2 MiB blocks.
+    /// Free blocks of the size of a huge page.
     pub free_huge_blocks: [u64; 2],
-    /// Unusable free space index at orders "3" and "9".
+    /// Unusable free space index at the same orders as of a sample.
     pub unusable_index: BTreeMap<String, [f64; 2]>,
 }
 
@@ -222,7 +227,7 @@ pub struct Accuracy {
     pub order_distribution_error: Measure,
     /// |predicted - recorded| / recorded free pages; 1 where none was free and some were predicted.
     pub free_pages_error: Measure,
-    /// Absolute error of the unusable index, at orders "3" and "9".
+    /// Absolute error of the unusable index, at the same orders as of a sample.
     pub unusable_index_error: BTreeMap<String, Measure>,
     /// Half the sum over types of the absolute differences of shares of pageblocks; `null` where no snapshot shows types.
     pub pageblock_type_error: Option<Measure>,
@@ -310,7 +315,7 @@ pub struct SnapshotError {
     pub free_pages: [f64; 2],
     /// `[model, forecaster]` unusable-index error at order 3.
     pub unusable_3: [f64; 2],
-    /// `[model, forecaster]` unusable-index error at order 9.
+    /// `[model, forecaster]` unusable-index error at the order of a huge page (9 where a page has 4 KiB).
     pub unusable_9: [f64; 2],
     /// `[model, forecaster]` pageblock-type error; `null` where the snapshot shows no types.
     pub pageblock_type: Option<[f64; 2]>,

@@ -15,6 +15,7 @@ use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::watch::Watch;
 use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
+use crate::geometry::{Sizes, large_order};
 use crate::input::Input;
 use crate::parallel::{both, threads};
 use crate::replay::model::{Prepared, resized};
@@ -81,6 +82,7 @@ impl KernelReplay<'_, '_> {
             let forecast = Forecast {
                 anchor: anchor?,
                 taken: &taken,
+                large_order: large_order(prepared.start.geometry),
             };
             let lost = prepared.input.recording.meta.lost_events();
             measure(&samples[1..], &recorded[1..], &forecast, lost)
@@ -176,9 +178,16 @@ fn replay_kernels<'r>(
         .flat_map(|(k, asked)| Job::ensemble(k, &asked.paces, k < several))
         .collect();
     if let Some(bytes) = options.memory {
-        resized(&main.prepared.start.zone_configs(), bytes)?;
-        afford::check(bytes, afford::MODEL, threads().min(jobs.len()) as u64)
-            .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
+        let geometry = main.prepared.start.geometry;
+        resized(&main.prepared.start.zone_configs(), bytes, geometry)?;
+        let (frames, page) = (bytes >> geometry.page_shift, 1 << geometry.page_shift);
+        afford::check_pages(
+            frames,
+            page,
+            afford::MODEL,
+            threads().min(jobs.len()) as u64,
+        )
+        .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
     }
     let one = |job: &Job, watch: &mut dyn Watch| {
         let KernelReplay { from, question, .. } = &asked[job.kernel];
@@ -228,6 +237,7 @@ pub fn replay<'r>(
         Mode::Predict => (replay_kernels(&main, counts, options, watch)?, None),
     };
     let Beginning { prepared, recorded } = main;
+    let sizes = Sizes::of(prepared.start.geometry);
     let zones = zone_facts(prepared.snapshots[0].1)?;
     let last = input.events.span().map_or(0, |(_, last)| last);
     Ok(Report {
@@ -238,8 +248,9 @@ pub fn replay<'r>(
             events: input.events.len(),
             lost_events: rec.meta.lost_events(),
             seconds: prepared.seconds(last),
-            managed_bytes: zones.iter().map(|z| z.config.managed * 4096).sum(),
+            managed_bytes: sizes.bytes(zones.iter().map(|z| z.config.managed).sum()),
             snapshots: recorded.len() as u64,
+            sizes,
         },
         mode: match options.mode {
             Mode::Predict => "predict".into(),

@@ -2,13 +2,14 @@
 
 use super::report::{Sample, ZoneSample};
 use crate::error::Result;
+use crate::geometry::large_order;
 use crate::replay::model::ReplayHost;
 use crate::replay::start::shown::{MOST_PAGES, by_order, within};
 use std::collections::BTreeMap;
-use unfrag::frame::{NR_ORDERS, NR_TYPES, ORDER_SLOTS};
+use unfrag::frame::NR_TYPES;
 use unfrag::inspect::BlockView;
 use unfrag::stat::unusable_index;
-use unfrag::{Manager, MigrateType, Order, Pfn};
+use unfrag::{Geometry, Manager, MigrateType, Order, Pfn};
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
@@ -17,21 +18,16 @@ use unfrag_linux::recording::Snapshot;
 /// A pageblock: first frame, type and content.
 pub type ModelBlock = (Pfn, MigrateType, BlockView);
 
-/// Free blocks of the orders that a host with pages of 4 KiB has.
-pub(crate) fn ordinary_orders(free: &[u64; ORDER_SLOTS]) -> [u64; NR_ORDERS] {
-    std::array::from_fn(|order| free[order])
-}
-
 /// The unusable index at the orders that are reported, 0 to 1.
-fn unusable(free: &[u64; NR_ORDERS]) -> BTreeMap<String, f64> {
-    [3u8, 9]
+fn unusable(free: &[u64], large: u8) -> BTreeMap<String, f64> {
+    [3u8, large]
         .into_iter()
         .map(|o| (o.to_string(), exact_unusable(free, o)))
         .collect()
 }
 
 /// The index without the rounding of debugfs.
-pub fn exact_unusable(free: &[u64; NR_ORDERS], order: u8) -> f64 {
+pub fn exact_unusable(free: &[u64], order: u8) -> f64 {
     let pages = |from: u8| -> u64 {
         free.iter()
             .enumerate()
@@ -45,8 +41,10 @@ pub fn exact_unusable(free: &[u64; NR_ORDERS], order: u8) -> f64 {
     }
 }
 
-fn huge_blocks(free: &[u64; NR_ORDERS]) -> u64 {
-    free[9] + 2 * free[10]
+fn huge_blocks(free: &[u64], large: u8) -> u64 {
+    let all = free.iter().enumerate().skip(large.into());
+    all.map(|(order, n)| n << (order - usize::from(large)))
+        .fold(0, u64::saturating_add)
 }
 
 /// The model's state.
@@ -57,12 +55,14 @@ pub fn of_model(
     seconds: f64,
 ) -> Sample {
     let m = m.inspect();
+    let geometry = m.geometry();
+    let large = large_order(geometry);
     let zones = m
         .zones()
         .zip(blocks)
         .map(|(z, blocks)| {
             let v = m.zone(z);
-            let free = ordinary_orders(&v.nr_free);
+            let free = &v.nr_free[..=geometry.max_order.index()];
             let mixed = blocks
                 .iter()
                 .filter(|(_, mt, b)| {
@@ -82,8 +82,8 @@ pub fn of_model(
                 free_pages: v.free_pages,
                 pcp_pages: Some(m.pcp_pages(z)),
                 free_blocks: free.to_vec(),
-                unusable_index: unusable(&free),
-                free_huge_blocks: huge_blocks(&free),
+                unusable_index: unusable(free, large),
+                free_huge_blocks: huge_blocks(free, large),
                 pageblocks: MigrateType::ALL
                     .into_iter()
                     .filter(|&t| types[t as usize] > 0 || t.is_ordinary())
@@ -105,7 +105,8 @@ pub fn of_model(
 ///
 /// # Errors
 /// If its files cannot be read.
-pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
+pub fn of_snapshot(snap: &Snapshot, seconds: f64, geometry: Geometry) -> Result<Option<Sample>> {
+    let large = large_order(geometry);
     let Some(buddy) = snap.file("buddyinfo") else {
         return Ok(None);
     };
@@ -126,6 +127,7 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
         let free = by_order(row.free.iter().copied(), MOST_PAGES, || {
             format!("buddyinfo of `{}`, zone {}", snap.name, row.zone)
         })?;
+        let free = &free[..=geometry.max_order.index()];
         let info = zoneinfo.as_ref().and_then(|i| i.zone(row.node, &row.zone));
         let sets = info.and_then(|i| i.pagesets.as_ref());
         let pageblocks = types.as_ref().map_or_else(BTreeMap::new, |t| {
@@ -148,8 +150,8 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
             free_pages: row.free_pages(),
             pcp_pages: sets.map(|_| on_lists),
             free_blocks: free.to_vec(),
-            unusable_index: unusable(&free),
-            free_huge_blocks: huge_blocks(&free),
+            unusable_index: unusable(free, large),
+            free_huge_blocks: huge_blocks(free, large),
             pageblocks,
             mixed_pageblocks: None,
             spread: None,

@@ -1,9 +1,6 @@
 //! Requests for huge pages: those of faults and of khugepaged, not those of page cache.
 
-use unfrag::Gfp;
-
-/// Order of a huge page.
-const HUGE: u8 = 9;
+use unfrag::{Gfp, Order};
 
 /// Flags that each request for a huge page of a process has. Those of a block of page cache, which may be as large, lack
 /// `__GFP_NOMEMALLOC`.
@@ -14,9 +11,9 @@ const OF_PROCESS: Gfp = Gfp::HIGHMEM
     .union(Gfp::NOMEMALLOC)
     .union(Gfp::NOWARN);
 
-/// Whether a request is one for a huge page of a process: by a fault, or by khugepaged, which collapses small pages. Only
+/// Whether a request is one for a huge page of a process, which is of order `huge`: by a fault, or by khugepaged, which collapses small pages. Only
 /// the task tells these two apart.
 #[inline]
-pub fn is_huge_page(order: u8, gfp: Gfp) -> bool {
-    order == HUGE && gfp.contains(OF_PROCESS)
+pub fn is_huge_page(order: u8, gfp: Gfp, huge: Order) -> bool {
+    order == huge.0 && gfp.contains(OF_PROCESS)
 }

@@ -6,7 +6,6 @@ use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
 use unfrag::Pfn;
 use unfrag_linux::event::Block;
-use unfrag_linux::freelists::PAGEBLOCK_PAGES;
 
 impl Walk {
     fn is_kcompactd(&self) -> bool {
@@ -52,9 +51,10 @@ impl Walk {
         if self.is_kcompactd()
             && let Some(run) = self.out.kcompactd_runs.last_mut()
         {
+            let order = self.geometry.block_order.0;
             run.ns = (self.time - run.begin).max(1);
             run.moved = moved;
-            let block = |pfn: u64| pfn / PAGEBLOCK_PAGES;
+            let block = |pfn: u64| pfn >> order;
             run.met = migrate.map(block) >= free.map(block);
         }
     }
@@ -126,6 +126,10 @@ impl Walk {
     }
 
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {
+        // Of other page sizes the form of an entry is not known: their migrations stay unpaired.
+        if self.geometry.page_shift != 12 {
+            return;
+        }
         // The old frame stands in the swap entry: its offset is inverted, from bit 9 on.
         let old = (!pte >> 9) & ((1 << 40) - 1);
         if let Ok((old, _)) = self.frame(page(old)) {

@@ -6,7 +6,6 @@ use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::geometry::recorded::LARGEST_ORDER;
 use crate::input::Input;
 use unfrag_linux::event::page::{Compaction, Migration, Reclaim};
 use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
@@ -131,7 +130,7 @@ impl Walk {
             },
             Compaction::Migrated { .. } => self.clear(MIGRATING),
             Compaction::Try { order } | Compaction::KcompactdWake { order } => {
-                let order = order.map_or(0, |o| o.min(LARGEST_ORDER.into()) as u8);
+                let order = order.map_or(0, |o| o.min(self.geometry.max_order.0.into()) as u8);
                 self.compacts_for.insert(self.task, order);
             }
             Compaction::KcompactdSleep => {

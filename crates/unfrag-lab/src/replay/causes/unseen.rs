@@ -11,13 +11,11 @@ use super::clock::{Clock, plausible};
 use super::found::Causes;
 use super::operations::{Action, Op};
 use crate::error::Result;
+use crate::geometry::large_order;
 use crate::input::running_sum::RunningSum;
-use unfrag::{Gfp, MigrateType};
+use unfrag::{Geometry, Gfp, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
-
-/// Pages of a huge page that direct compaction captures: traced, but not counted.
-const CAPTURED: u64 = 512;
 
 /// Pages that were allocated unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +32,7 @@ struct Unseen {
 /// If a snapshot's vmstat cannot be read.
 pub fn insert<'s>(
     causes: &mut Causes,
+    geometry: Geometry,
     snapshots: impl Iterator<Item = &'s Snapshot>,
     clock: &Clock,
 ) -> Result<()> {
@@ -43,7 +42,7 @@ pub fn insert<'s>(
             .is_some_and(|(b, gfp)| b.order == 0 && of(gfp))
     };
     let mut inserts = vec![];
-    for Unseen { since, pages } in unseen(causes, snapshots, clock)? {
+    for Unseen { since, pages } in unseen(causes, geometry, snapshots, clock)? {
         let from = causes.ops.at(since.saturating_add(1))?;
         // Without such a request nothing is inserted.
         if let Some((at, beside)) = causes.ops.find(from..causes.ops.len(), unmovable)? {
@@ -57,6 +56,7 @@ pub fn insert<'s>(
 
 fn unseen<'s>(
     causes: &Causes,
+    geometry: Geometry,
     snapshots: impl Iterator<Item = &'s Snapshot>,
     clock: &Clock,
 ) -> Result<Vec<Unseen>> {
@@ -74,7 +74,8 @@ fn unseen<'s>(
     let mut ahead: Option<(i64, u64)> = None;
     let mut all = vec![];
     for snap in snapshots {
-        let (Some(counted), Some((from, to))) = (pgalloc(snap)?, clock.dates(snap)?) else {
+        let (Some(counted), Some((from, to))) = (pgalloc(snap, geometry)?, clock.dates(snap)?)
+        else {
             continue;
         };
         let most = counted - taken.at(from)?;
@@ -94,7 +95,7 @@ fn unseen<'s>(
 }
 
 /// Pages that a snapshot counts as allocated.
-fn pgalloc(snap: &Snapshot) -> Result<Option<i64>> {
+fn pgalloc(snap: &Snapshot, geometry: Geometry) -> Result<Option<i64>> {
     let Some(text) = snap.file("vmstat") else {
         return Ok(None);
     };
@@ -106,7 +107,9 @@ fn pgalloc(snap: &Snapshot) -> Result<Option<i64>> {
         .map(|c| c.1)
         .fold(0, u64::saturating_add);
     let captured = stat.get("compact_success").unwrap_or(0);
-    let captured = plausible(captured.saturating_mul(CAPTURED));
+    // A huge page that direct compaction captures is traced, but not counted.
+    let pages = 1 << large_order(geometry);
+    let captured = plausible(captured.saturating_mul(pages));
     let counted = plausible(counted).filter(|&n| n > 0);
     Ok(counted.zip(captured).map(|(n, captured)| n + captured))
 }

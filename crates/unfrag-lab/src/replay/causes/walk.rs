@@ -16,7 +16,7 @@ use crate::geometry::recorded::on_host;
 use crate::input::{Cpus, Input};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use unfrag::{NodeId, Pfn};
+use unfrag::{Geometry, NodeId, Pfn};
 use unfrag_linux::event::page::{Alloc, Block};
 use unfrag_linux::event::{At, Kind, Role, Roles};
 use unfrag_linux::recording::IN_INTERRUPT;
@@ -66,6 +66,8 @@ pub(super) struct Walk {
     /// Its index among `cpus`.
     pub(super) cpu: u16,
     cpus: Arc<Cpus>,
+    /// Sizes of the host's pages and blocks.
+    pub(super) geometry: Geometry,
     pub(super) from: u64,
     pub(super) until: u64,
     /// By task: whether its name is not known, so that what it does tells what it is.
@@ -135,6 +137,7 @@ impl Walk {
             time: 0,
             cpu: 0,
             cpus: input.cpus()?,
+            geometry: input.geometry()?,
             from: *times.start(),
             until: *times.end(),
             unnamed: roles.all().iter().map(|r| *r == Role::Unnamed).collect(),
@@ -189,7 +192,7 @@ impl Walk {
         let Block {
             pfn: Pfn(pfn),
             order,
-        } = on_host(block)?;
+        } = on_host(block, self.geometry)?;
         let bad = || {
             Error::contradiction(format!(
                 "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
@@ -216,7 +219,7 @@ impl Walk {
         let (pfn, order) = self.frame(block)?;
         self.out.classes.allocations += 1;
         self.out.classes.allocated_pages += 1 << order;
-        if is_huge_page(order, gfp) {
+        if is_huge_page(order, gfp, self.geometry.huge_order) {
             match self.collapses() {
                 true => self.out.classes.collapses += 1,
                 false => self.out.classes.huge_faults += 1,

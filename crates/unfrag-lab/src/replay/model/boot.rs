@@ -6,7 +6,7 @@ use crate::replay::start::holds;
 use crate::replay::start::{Frame, Start};
 use unfrag::kernel::{Pcp, Rules, Sysctl};
 use unfrag::restore::{Restore, RestoreError, SetSizes};
-use unfrag::{Config, CpuId, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
+use unfrag::{Config, CpuId, Geometry, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
 
 impl Start {
     /// The model at this state, under the given rules, in `memory` (see [`words`](Self::words)).
@@ -87,7 +87,20 @@ impl Start {
             };
             edit.used(Pfn(pfn as u64), Order::ZERO, gfp).map_err(bad)?;
         }
+        for &pfn in &self.holes {
+            // One that shares its pageblock with another zone is counted there.
+            let _ = edit.hole(Pfn(pfn.into()));
+        }
         Ok(restore.finish())
+    }
+
+    /// The host's sizes under some rules: the eras whose pageblocks are the largest blocks keep them so.
+    fn geometry_under(&self, rules: &Rules) -> Geometry {
+        let are_largest = Order(rules.block_order) == Geometry::PAGES_4K.max_order;
+        match are_largest {
+            true => self.geometry.with_block_order(self.geometry.max_order),
+            false => self.geometry,
+        }
     }
 
     /// A machine with these zones under some rules.
@@ -99,6 +112,7 @@ impl Start {
     ) -> Config<'z> {
         Config {
             cpus: self.cpus.len(),
+            geometry: self.geometry_under(&rules),
             sysctl,
             ..Config::new(zones, rules)
         }

@@ -61,7 +61,7 @@ impl Fit<'_> {
             sysctl,
             ..
         } = self;
-        let frames = highest_frame(&anchor.zones)?;
+        let frames = highest_frame(&anchor.zones, anchor.geometry)?;
         let on = |sets: &[PcpFacts], c: usize| sets.get(c).map_or(0, |s| s.count);
         let row = |sets: &Vec<PcpFacts>| (0..anchor.cpus.len()).map(|c| on(sets, c)).collect();
         let recorded: Vec<Vec<u64>> = anchor.sets.iter().map(row).collect();

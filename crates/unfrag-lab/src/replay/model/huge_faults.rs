@@ -8,7 +8,6 @@
 //! instead, and the other way round, so that both hosts hold the same pages.
 
 use super::Sim;
-use super::huge_tries::{HUGE, HUGE_PAGES};
 use super::tally::FaultWork;
 use crate::replay::causes::{HostBlock, NONE};
 use unfrag::{Gfp, Order, Pfn};
@@ -23,7 +22,7 @@ impl Sim<'_> {
             Some(at) if !is_first => Some(at),
             unused => {
                 if let Some(at) = unused {
-                    let _ = self.manager.free(self.cpu, Pfn(at.into()), Order(HUGE));
+                    let _ = self.manager.free(self.cpu, Pfn(at.into()), self.huge_order);
                 }
                 self.try_huge(gfp, recorded.is_none(), task)
             }
@@ -51,8 +50,12 @@ impl Sim<'_> {
             (Some(block), None) => self.small_pages_instead(block),
             (None, Some(at)) => {
                 self.tally.huge_instead += 1;
-                let _ = self.manager.split(Pfn(at.into()), Order(HUGE), Order::ZERO);
-                self.huge.pieces.insert(task, (at, HUGE_PAGES));
+                let _ = self
+                    .manager
+                    .split(Pfn(at.into()), self.huge_order, Order::ZERO);
+                self.huge
+                    .pieces
+                    .insert(task, (at, self.huge_order.frames()));
             }
             (None, None) => {}
         }
@@ -61,11 +64,13 @@ impl Sim<'_> {
     /// khugepaged asks for a huge page to collapse small pages to, whose tasks keep them if there is none.
     #[cold]
     pub(super) fn collapse(&mut self, recorded: Option<HostBlock>, gfp: Gfp) {
-        let got = self.alloc_block(HUGE, gfp).ok().map(|p| p.0 as u32);
+        let got = self.alloc_block(self.huge_order.0, gfp);
+        let got = got.ok().map(|p| p.0 as u32);
         let counts = &mut self.tally.collapses;
         counts.count(got.is_some(), recorded.is_some());
         if got.is_none() {
-            *self.tally.failures.entry((HUGE, gfp)).or_default() += 1;
+            let of_huge = (self.huge_order.0, gfp);
+            *self.tally.failures.entry(of_huge).or_default() += 1;
             self.tally.failed_in_both += u64::from(recorded.is_none());
         }
         match (recorded, got) {
@@ -74,7 +79,7 @@ impl Sim<'_> {
             (Some(block), None) => self.small_pages_instead(block),
             // Nobody frees what khugepaged never got.
             (None, Some(at)) => {
-                let _ = self.manager.free(self.cpu, Pfn(at.into()), Order(HUGE));
+                let _ = self.manager.free(self.cpu, Pfn(at.into()), self.huge_order);
             }
             (None, None) => {}
         }
@@ -82,7 +87,7 @@ impl Sim<'_> {
 
     fn try_huge(&mut self, gfp: Gfp, failed_there: bool, task: u32) -> Option<u32> {
         let before = self.compacted();
-        let got = self.alloc_block(HUGE, gfp).ok();
+        let got = self.alloc_block(self.huge_order.0, gfp).ok();
         let after = self.compacted();
         let work = FaultWork {
             looks: after.looks - before.looks,
@@ -91,7 +96,11 @@ impl Sim<'_> {
         let all = self.huge.work.entry(task).or_default();
         *all = all.and(work);
         if got.is_none() {
-            *self.tally.failures.entry((HUGE, gfp)).or_default() += 1;
+            *self
+                .tally
+                .failures
+                .entry((self.huge_order.0, gfp))
+                .or_default() += 1;
             self.tally.failed_in_both += u64::from(failed_there);
         }
         got.map(|p| p.0 as u32)
@@ -108,7 +117,7 @@ impl Sim<'_> {
 
     fn small_pages_instead(&mut self, block: HostBlock) {
         self.tally.small_instead += 1;
-        for i in 0..HUGE_PAGES {
+        for i in 0..self.huge_order.frames() {
             let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
             let pfn = block.pfn + i;
             match self.alloc_block(0, small) {
@@ -147,7 +156,7 @@ impl Sim<'_> {
     pub fn free_huge_pieces(&mut self) {
         let huge = std::mem::take(&mut self.huge);
         for at in huge.first_tries.into_values().flatten() {
-            let _ = self.manager.free(self.cpu, Pfn(at.into()), Order(HUGE));
+            let _ = self.manager.free(self.cpu, Pfn(at.into()), self.huge_order);
         }
         for (_, (at, left)) in huge.pieces {
             for p in at..at + left {

@@ -3,11 +3,6 @@
 use super::tally::FaultWork;
 use std::collections::BTreeMap;
 
-/// Order of a huge page.
-pub(super) const HUGE: u8 = 9;
-/// Pages of a huge page.
-pub(super) const HUGE_PAGES: u32 = 1 << HUGE;
-
 /// Faults under way.
 #[derive(Debug, Default)]
 pub(super) struct HugeFaults {

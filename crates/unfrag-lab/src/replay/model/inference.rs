@@ -21,7 +21,6 @@ use crate::error::Result;
 use crate::input::bits::Bits;
 use crate::replay::causes::{Action, Causes, HostBlock, Op, Ops, is_page_directory};
 use crate::replay::start::is_cached;
-use unfrag::frame::MAX_ORDER;
 use unfrag::pcp::list_index;
 use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
 
@@ -231,8 +230,8 @@ struct CpuList {
 impl CpuList {
     /// Blocks on the CPU's own list, from its head; none if the buddy lists serve it.
     fn listed(self, sim: &Sim) -> impl Iterator<Item = Pfn> {
-        let list = is_cached(self.order.0).then(|| list_index(self.order, self.mt));
         let m = sim.manager.inspect();
+        let list = is_cached(self.order.0, m.geometry()).then(|| list_index(self.order, self.mt));
         let blocks = list.map(|list| m.pcp_list(self.zone, self.cpu, list));
         blocks.into_iter().flatten()
     }
@@ -243,7 +242,7 @@ impl CpuList {
         let CpuList {
             zone, order, mt, ..
         } = self;
-        let in_zone = order.up_to(Order(MAX_ORDER)).flat_map(move |o| {
+        let in_zone = order.up_to(m.geometry().max_order).flat_map(move |o| {
             let pieces = 0..1u64 << (o.0 - order.0);
             let first = m.free_list(zone, o, mt);
             first.flat_map(move |Pfn(p)| pieces.clone().map(move |k| Pfn(p + (k << order.0))))

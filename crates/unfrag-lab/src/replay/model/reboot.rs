@@ -8,21 +8,19 @@ use super::host::ReplayHost;
 use super::sim::Sim;
 use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
-use crate::replay::start::{Frame, Start};
+use crate::replay::start::{Frame, Start, holds};
+use unfrag::inspect::BlockView;
 use unfrag::kernel::{Rules, Sysctl};
 use unfrag::{
-    ConfigError, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
+    ConfigError, Geometry, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
 };
-
-/// First frame above 4 GiB.
-const ABOVE_DMA32: u64 = 1 << 20;
 
 /// Zones of a machine with `bytes` of memory that is otherwise like the recorded one: its lowest
 /// zone is the same, what follows is DMA32 up to 4 GiB and Normal above.
 ///
 /// # Errors
 /// If that is no larger than the recorded host's lowest zone, or the host has several nodes.
-pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
+pub fn resized(zones: &[ZoneConfig], bytes: u64, geometry: Geometry) -> Result<Vec<ZoneConfig>> {
     if let Some(other) = zones.iter().find(|z| z.node != zones[0].node) {
         return Err(Error::option(Asked::Memory, format!(
             "this host has several nodes ({} and {}), and one size does not say how much memory each has",
@@ -30,18 +28,21 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
         ))
         .remedy(Remedy::Without(Asked::Memory)));
     }
-    let frames = bytes / 4096;
-    let unmanaged: u64 = zones.iter().skip(1).map(|z| z.spanned - z.managed).sum();
+    let frames = bytes >> geometry.page_shift;
+    // First frame above 4 GiB.
+    let above_dma32 = (4 << 30) >> geometry.page_shift;
+    let unmanaged: u64 = zones.iter().skip(1).map(kept).sum();
     let first = zones[0];
     let begin = first.start.0 + first.spanned;
-    let least = begin + unmanaged + 1024;
+    let least = begin + unmanaged + u64::from(geometry.max_order.frames());
     if frames < least || frames >= u64::from(u32::MAX) {
         return Err(Error::option(
             Asked::Memory,
             format!(
-                "{} MiB cannot be; from {} MiB to less than 16 TiB are possible",
+                "{} MiB cannot be; from {} MiB to less than {} are possible",
                 bytes >> 20,
-                (least * 4096).div_ceil(1 << 20)
+                (least << geometry.page_shift).div_ceil(1 << 20),
+                crate::report::number::bytes((1 << 32) << geometry.page_shift)
             ),
         ));
     }
@@ -56,9 +57,34 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
             });
         }
     };
-    push(ZoneKind::Dma32, begin, frames.min(ABOVE_DMA32), unmanaged);
-    push(ZoneKind::Normal, ABOVE_DMA32, frames, 0);
+    push(ZoneKind::Dma32, begin, frames.min(above_dma32), unmanaged);
+    push(ZoneKind::Normal, above_dma32, frames, 0);
     Ok(all)
+}
+
+/// Makes as many pageblocks holes as each zone had, if it is as large as the recorded one: those that the boot left out.
+fn mark_holes(m: &mut Manager<'_, ReplayHost>, start: &Start, zones: &[ZoneConfig]) {
+    for (id, zone) in m.inspect().zones().zip(zones) {
+        let recorded = start.zones.get(id.index());
+        if recorded.is_none_or(|z| z.config != *zone) {
+            continue;
+        }
+        let holes = start.holes.iter();
+        let number = holes.filter(|&&p| holds(zone, Pfn(p.into()))).count();
+        let left_out = |b: &BlockView| b.free == 0 && b.used.iter().all(|n| *n == 0);
+        let blocks = m.inspect().blocks(id);
+        let mut open: Vec<Pfn> = blocks.filter(|b| left_out(&b.2)).map(|b| b.0).collect();
+        // The boot gives memory out from the lowest frame on.
+        let from = open.len().saturating_sub(number);
+        for pfn in open.drain(from..) {
+            let _ = m.lab().edit().hole(pfn.max(zone.start));
+        }
+    }
+}
+
+/// Frames of a zone that are memory, and that the boot keeps from the allocator. Holes are neither.
+fn kept(zone: &ZoneConfig) -> u64 {
+    zone.present.max(zone.managed) - zone.managed
 }
 
 /// A model that boots and allocates what was in use at the start.
@@ -96,11 +122,7 @@ pub fn reboot<'m>(
             let c = z.config;
             let frames = c.start.0..c.start.0 + c.spanned;
             // As many pinned frames as the boot kept from the allocator are not allocated.
-            let mut kept = if kind == Frame::Pinned {
-                c.spanned - c.managed
-            } else {
-                0
-            };
+            let mut kept = if kind == Frame::Pinned { kept(&c) } else { 0 };
             for pfn in frames.filter(|&p| start.frames[p as usize] == kind) {
                 if kept > 0 && !start.freed_later[pfn as usize] {
                     kept -= 1;
@@ -120,6 +142,7 @@ pub fn reboot<'m>(
             }
         }
     }
+    mark_holes(&mut m, start, zones);
     for z in m.inspect().zones() {
         let v = m.inspect().zone(z);
         let facts = start.zones.get(z.index());

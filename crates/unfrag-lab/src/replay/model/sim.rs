@@ -36,6 +36,8 @@ pub struct Sim<'m> {
     next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
+    /// Order of a huge page.
+    pub(super) huge_order: Order,
     /// Faults for huge pages.
     pub(super) huge: HugeFaults,
     /// By number of the migration: the model frame of a page whose new recorded frame is not known yet.
@@ -60,6 +62,7 @@ impl<'m> Sim<'m> {
             .collect();
         Sim {
             request_node: RequestNode::of(&manager),
+            huge_order: manager.inspect().geometry().huge_order,
             near: NodeId::default(),
             cpu: CpuId::default(),
             manager,
@@ -229,7 +232,7 @@ impl<'m> Sim<'m> {
         {
             return;
         }
-        if is_huge_page(block.order, gfp) {
+        if is_huge_page(block.order, gfp, self.huge_order) {
             return match causes.collapses(task) {
                 true => self.collapse(Some(block), gfp),
                 false => self.huge_fault(Some(block), gfp, task),
@@ -278,7 +281,7 @@ impl<'m> Sim<'m> {
     /// A request that failed on the recorded host may succeed in the model.
     #[cold]
     fn alloc_failed(&mut self, order: u8, gfp: Gfp, (task, causes): (u32, &Causes)) {
-        if is_huge_page(order, gfp) {
+        if is_huge_page(order, gfp, self.huge_order) {
             return match causes.collapses(task) {
                 true => self.collapse(None, gfp),
                 false => self.huge_fault(None, gfp, task),

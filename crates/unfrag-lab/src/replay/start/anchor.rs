@@ -7,6 +7,7 @@ use super::zones::{PcpFacts, ZoneFacts, zone_facts};
 use crate::error::{Error, Result};
 use crate::input::Cpus;
 use crate::replay::causes::Causes;
+use unfrag::{Geometry, ZoneConfig};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
@@ -17,6 +18,8 @@ use unfrag_linux::recording::Snapshot;
 pub struct Anchor {
     /// Zones as recorded.
     pub zones: Vec<ZoneFacts>,
+    /// Sizes of the host's pages and blocks.
+    pub geometry: Geometry,
     /// Free blocks of each order, by zone.
     pub free: Vec<[u64; ORDERS]>,
     /// Free blocks of each order by zone and type (unmovable, movable, reclaimable); `None` without
@@ -44,12 +47,12 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Reads a snapshot; `time` is when its buddyinfo was read, in nanoseconds of the trace's clock; `cpus` are
-    /// those of the recording.
+    /// Reads a snapshot; `time` is when its buddyinfo was read, in nanoseconds of the trace's clock; `cpus` and
+    /// `geometry` are those of the recording.
     ///
     /// # Errors
     /// If it lacks buddyinfo or zoneinfo.
-    pub fn read(snap: &Snapshot, time: u64, cpus: &Cpus) -> Result<Anchor> {
+    pub fn read(snap: &Snapshot, time: u64, cpus: &Cpus, geometry: Geometry) -> Result<Anchor> {
         let zones = zone_facts(snap)?;
         let text = snap
             .file("buddyinfo")
@@ -84,7 +87,8 @@ impl Anchor {
             let counted = types.as_ref().map(|types| &types.blocks);
             let of = |t: &str| counted?.get(node, name, t);
             let two = of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]);
-            let all = counted.and_then(|blocks| blocks.of_zone(node, name));
+            let shown = counted.and_then(|blocks| blocks.of_zone(node, name));
+            let all = shown.or_else(|| blocks_by_present(&z.config, geometry));
             for n in two.iter().flatten().chain(&all) {
                 within(*n, spanned, || {
                     format!("{}: pageblocks", place("pagetypeinfo"))
@@ -96,6 +100,7 @@ impl Anchor {
         let sets = zones.iter().map(|z| z.sets_of(cpus)).collect();
         Ok(Anchor {
             zones,
+            geometry,
             free,
             listed,
             blocks,
@@ -137,6 +142,14 @@ impl Anchor {
         })?;
         Ok((z.free + held) as i64 + taken)
     }
+}
+
+/// Pageblocks of a zone with a hole of several of them, by what zoneinfo says is there; `None` of any other zone.
+fn blocks_by_present(zone: &ZoneConfig, geometry: Geometry) -> Option<u64> {
+    let block = u64::from(geometry.block_order.frames());
+    let absent = zone.spanned.saturating_sub(zone.present) / block;
+    let end = (zone.start.0 + zone.spanned).div_ceil(block);
+    (absent > 0).then(|| (end - zone.start.0 / block).saturating_sub(absent))
 }
 
 fn pages(free: &[u64; ORDERS]) -> u64 {

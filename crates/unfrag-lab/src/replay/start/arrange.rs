@@ -12,14 +12,8 @@ use super::shown::ORDERS;
 use super::state::FreeBlock;
 use super::used_up::UsedUp;
 use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
-use unfrag::{MAX_ORDER, MigrateType};
+use unfrag::{Geometry, MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
-
-/// Pages of a pageblock.
-pub(super) const BLOCK: u32 = 512;
-/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
-/// does not show waited there as huge pages.
-pub(super) const HUGE: u8 = 9;
 
 /// What is known of a frame at the start, or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +60,21 @@ impl FrameState {
 pub(super) struct ZoneFrames {
     pub(super) lo: u32,
     pub(super) states: Vec<FrameState>,
+    pub(super) geometry: Geometry,
+}
+
+/// The type of each pageblock of a zone: first frame and type, ascending without gaps.
+pub(super) struct BlockTypes {
+    pub(super) geometry: Geometry,
+    pub(super) all: Vec<(u32, MigrateType)>,
+}
+
+impl BlockTypes {
+    /// Type of the pageblock that holds a frame.
+    pub(super) fn at(&self, pfn: u32) -> MigrateType {
+        let shift = self.geometry.block_order.0;
+        self.all[((pfn >> shift) - (self.all[0].0 >> shift)) as usize].1
+    }
 }
 
 impl ZoneFrames {
@@ -80,6 +89,7 @@ impl ZoneFrames {
         flags: Option<&PageFlags>,
         before: &BeforeAnchor,
         blocks: Option<u64>,
+        geometry: Geometry,
     ) -> ZoneFrames {
         let flags = |k: usize| Some(flags?.frame(u64::from(lo) + k as u64));
         let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
@@ -89,7 +99,7 @@ impl ZoneFrames {
                 if f & BUDDY == 0
                     && let Some(block) = before.freed(lo + k as u32) =>
             {
-                match is_cached(block.order) {
+                match is_cached(block.order, geometry) {
                     true => FrameState::Freed,
                     false => FrameState::Free,
                 }
@@ -106,7 +116,11 @@ impl ZoneFrames {
             (false, ..) => FrameState::Used,
         };
         let states = held.iter().enumerate().map(of).collect();
-        let mut zone_frames = ZoneFrames { lo, states };
+        let mut zone_frames = ZoneFrames {
+            lo,
+            states,
+            geometry,
+        };
         let all = zone_frames.pageblocks();
         let mut absent = (all as u64).saturating_sub(blocks.unwrap_or(u64::MAX));
         for b in (0..all).rev() {
@@ -125,15 +139,32 @@ impl ZoneFrames {
         zone_frames
     }
 
+    /// Frames in a pageblock.
+    pub(super) fn block_frames(&self) -> u32 {
+        self.geometry.block_order.frames()
+    }
+
     pub(super) fn pageblocks(&self) -> usize {
+        let block = self.block_frames();
         let hi = self.lo + self.states.len() as u32;
-        (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
+        (hi.div_ceil(block) - self.lo / block) as usize
+    }
+
+    /// First frames of the pageblocks of which nothing is memory.
+    pub(super) fn holes(&self) -> impl Iterator<Item = u32> {
+        let is_hole = |b: &usize| {
+            let frames = &self.states[self.pageblock(*b)];
+            frames.iter().all(|f| *f == FrameState::Absent)
+        };
+        let first = |b| self.lo + self.pageblock(b).start as u32;
+        (0..self.pageblocks()).filter(is_hole).map(first)
     }
 
     /// Frames of the pageblock with this number, from the zone's first one on.
     pub(super) fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
-        let first = (self.lo / BLOCK + b as u32) * BLOCK;
-        let end = (first + BLOCK - self.lo) as usize;
+        let block = self.block_frames();
+        let first = (self.lo / block + b as u32) * block;
+        let end = (first + block - self.lo) as usize;
         first.saturating_sub(self.lo) as usize..end.min(self.states.len())
     }
 
@@ -143,7 +174,7 @@ impl ZoneFrames {
         &mut self,
         total: i64,
         shown: &[[u64; ORDERS]],
-        types: &[(u32, MigrateType)],
+        types: &BlockTypes,
         used_up: &UsedUp,
     ) {
         let there = |k: &&FrameState| k.is_free() || k.is_listed();
@@ -151,7 +182,7 @@ impl ZoneFrames {
         let mut missing = total - states as i64;
         missing -= self.complete(used_up, types);
         let mut covered = vec![false; self.states.len()];
-        for order in (0..ORDERS as u8).rev() {
+        for order in (0..=self.geometry.max_order.0).rev() {
             let mut rows = vec![(0u64, vec![]); shown.len()];
             for k in self.windows(order) {
                 let row = &mut rows[self.row(k, types, shown.len())];
@@ -206,11 +237,16 @@ impl ZoneFrames {
 
     /// Frames that were taken when small blocks were used up had been in a large one: what is unknown there was
     /// free too. Returns how many frames that were.
-    fn complete(&mut self, used_up: &UsedUp, types: &[(u32, MigrateType)]) -> i64 {
+    fn complete(&mut self, used_up: &UsedUp, types: &BlockTypes) -> i64 {
         let mut completed = 0;
-        for order in [MAX_ORDER, HUGE] {
+        let Geometry {
+            max_order,
+            block_order,
+            ..
+        } = self.geometry;
+        for order in (block_order.0..=max_order.0).rev() {
             for k in self.windows(order) {
-                let mt = type_at(self.lo + k as u32, types);
+                let mt = types.at(self.lo + k as u32);
                 if used_up.below(mt) != Some(order) {
                     continue;
                 }
@@ -228,8 +264,9 @@ impl ZoneFrames {
         }
         // A free buddy would have been one block with it.
         for pfn in used_up.finished() {
-            let buddy = ((pfn ^ BLOCK).wrapping_sub(self.lo)) as usize;
-            let frames = self.states.get_mut(buddy..buddy + BLOCK as usize);
+            let block = self.block_frames();
+            let buddy = ((pfn ^ block).wrapping_sub(self.lo)) as usize;
+            let frames = self.states.get_mut(buddy..buddy + block as usize);
             let frames = frames.filter(|f| f.iter().all(|f| *f == FrameState::Unknown));
             if let Some(frames) = frames {
                 frames.fill(FrameState::AssumedUsed);
@@ -241,12 +278,12 @@ impl ZoneFrames {
     /// Chooses single frames for the free pages that are still missing, first where they do not merge. Of
     /// frames without a flag, those in movable pageblocks are the likeliest, because the kernel's own pages
     /// lie in others; then those next to a free one.
-    fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)], used_up: &UsedUp) {
+    fn scatter(&mut self, mut missing: i64, types: &BlockTypes, used_up: &UsedUp) {
         for (movable, beside_free) in [(true, true), (true, false), (false, true), (false, false)] {
             for k in (0..self.states.len()).rev() {
                 let beside = [k.wrapping_sub(1), k + 1];
                 let free = |k: usize| self.states.get(k).is_some_and(|f| f.is_free());
-                let own = || type_at(self.lo + k as u32, types) == MigrateType::Movable;
+                let own = || types.at(self.lo + k as u32) == MigrateType::Movable;
                 if missing > 0
                     && self.states[k] == FrameState::Unflagged
                     && !self.is_used_up(k, 0, types, used_up)
@@ -275,14 +312,8 @@ impl ZoneFrames {
     }
 
     /// Whether blocks of an order and of the type that frame `k` has were used up.
-    fn is_used_up(
-        &self,
-        k: usize,
-        order: u8,
-        types: &[(u32, MigrateType)],
-        used_up: &UsedUp,
-    ) -> bool {
-        let mt = type_at(self.lo + k as u32, types);
+    fn is_used_up(&self, k: usize, order: u8, types: &BlockTypes, used_up: &UsedUp) -> bool {
+        let mt = types.at(self.lo + k as u32);
         used_up.below(mt).is_some_and(|below| order < below)
     }
 
@@ -292,14 +323,15 @@ impl ZoneFrames {
     pub(super) fn beyond(
         &self,
         shown: &[[u64; ORDERS]],
-        types: &[(u32, MigrateType)],
+        types: &BlockTypes,
         takers: &[Option<Taker>],
     ) -> Vec<Option<u8>> {
         let free: Vec<bool> = self.states.iter().map(|k| *k == FrameState::Free).collect();
         let mut blocks = coalesce(self.lo, &free, types);
+        let huge = self.geometry.huge_order.0;
         blocks.sort_by_key(|b| {
             let taker = takers[(b.pfn - self.lo) as usize];
-            let cut = b.order >= HUGE && taker.is_some_and(|t| t.order < HUGE);
+            let cut = b.order >= huge && taker.is_some_and(|t| t.order < huge);
             (cut, taker.map_or(usize::MAX, |t| t.turn))
         });
         let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
@@ -326,8 +358,8 @@ impl ZoneFrames {
         (begin..end).step_by(size as usize)
     }
 
-    fn row(&self, k: usize, types: &[(u32, MigrateType)], rows: usize) -> usize {
-        (type_at(self.lo + k as u32, types) as usize).min(rows - 1)
+    fn row(&self, k: usize, types: &BlockTypes, rows: usize) -> usize {
+        (types.at(self.lo + k as u32) as usize).min(rows - 1)
     }
 
     /// Frames of a block of which nothing is known, if it may be free as a whole.
@@ -363,7 +395,7 @@ impl ZoneFrames {
                 FrameState::Free | FrameState::Freed | FrameState::Unknown
             )
         };
-        if order == MAX_ORDER || !frames.iter().all(may_merge) {
+        if order == self.geometry.max_order.0 || !frames.iter().all(may_merge) {
             return true;
         }
         for (from, to) in [
@@ -381,13 +413,8 @@ impl ZoneFrames {
 
 /// Whether a freed block of an order waits on a per-CPU list, in the kernels that have page flags to
 /// read and lists for more than single pages. `spec: 3`
-pub(crate) fn is_cached(order: u8) -> bool {
-    order <= 3 || order == 9
-}
-
-/// Type of the pageblock that holds a frame.
-pub(super) fn type_at(pfn: u32, types: &[(u32, MigrateType)]) -> MigrateType {
-    types[(pfn / BLOCK - types[0].0 / BLOCK) as usize].1
+pub(crate) fn is_cached(order: u8, geometry: Geometry) -> bool {
+    order <= Order::COSTLY.0 || order == geometry.huge_order.0
 }
 
 /// Whether the frames that are known to be free are scattered. A free block is allocated from its beginning
@@ -400,7 +427,7 @@ fn is_scattered(frames: &[FrameState]) -> bool {
 }
 
 /// The largest aligned blocks of the free frames, ascending.
-pub(super) fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> Vec<FreeBlock> {
+pub(super) fn coalesce(lo: u32, free: &[bool], types: &BlockTypes) -> Vec<FreeBlock> {
     let mut out = vec![];
     let mut k = 0;
     while k < free.len() {
@@ -410,7 +437,7 @@ pub(super) fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> 
         }
         let pfn = lo + k as u32;
         let mut order = 0u8;
-        while order < MAX_ORDER {
+        while order < types.geometry.max_order.0 {
             let size = 1usize << (order + 1);
             let fits = (pfn as usize).is_multiple_of(size)
                 && k + size <= free.len()
@@ -420,7 +447,7 @@ pub(super) fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> 
             }
             order += 1;
         }
-        let mt = type_at(pfn, types);
+        let mt = types.at(pfn);
         out.push(FreeBlock { pfn, order, mt });
         k += 1 << order;
     }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: as many pageblocks of each type as the anchor shows, as far as the trace allows.
 
-use super::arrange::{BLOCK, FrameState, ZoneFrames};
+use super::arrange::{BlockTypes, FrameState, ZoneFrames};
 use super::percpu::Sources;
 use crate::replay::causes::FIRST_ALLOC;
 use std::cmp::Reverse;
@@ -18,11 +18,7 @@ impl ZoneFrames {
     /// fallback, or whose lists the trace shows. The rest are those with most pages of that kind by the page
     /// flags; without flags the fullest ones, from low addresses up, because a fallback happens when they are
     /// full.
-    pub(super) fn block_types(
-        &self,
-        blocks: Option<[u64; 2]>,
-        from: &Sources,
-    ) -> Vec<(u32, MigrateType)> {
+    pub(super) fn block_types(&self, blocks: Option<[u64; 2]>, from: &Sources) -> BlockTypes {
         let Sources {
             causes,
             evidence,
@@ -31,7 +27,8 @@ impl ZoneFrames {
             ..
         } = from;
         let (lo, hi) = (self.lo, self.lo + self.states.len() as u32);
-        let first = lo / BLOCK;
+        let block = self.block_frames();
+        let first = lo / block;
         let n = self.pageblocks();
         let until = causes.fallbacks.first.unwrap_or(u64::MAX);
         let mut votes = vec![[0u32; 3]; n];
@@ -42,7 +39,7 @@ impl ZoneFrames {
                 && let Some(mt) = taken.gfp.mobility()
                 && mt.is_ordinary()
             {
-                votes[(pfn / BLOCK - first) as usize][mt as usize] += 1 << taken.block.order;
+                votes[(pfn / block - first) as usize][mt as usize] += 1 << taken.block.order;
             }
         }
         let empty = |b: usize| {
@@ -68,7 +65,7 @@ impl ZoneFrames {
             (MigrateType::Reclaimable, reclaimable),
             (MigrateType::Unmovable, unmovable),
         ] {
-            let shown = |b: usize| pcp_trace.as_ref()?.block_type((first + b as u32) * BLOCK);
+            let shown = |b: usize| pcp_trace.as_ref()?.block_type((first + b as u32) * block);
             let open = |&b: &usize| {
                 let other = shown(b).is_some_and(|t| t != mt);
                 types[b] == MigrateType::Movable && !absent(b) && !other
@@ -91,10 +88,12 @@ impl ZoneFrames {
                 types[b] = mt;
             }
         }
-        types
-            .into_iter()
-            .enumerate()
-            .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
-            .collect()
+        let types = types.into_iter().enumerate();
+        BlockTypes {
+            geometry: self.geometry,
+            all: types
+                .map(|(b, mt)| ((first + b as u32) * block, mt))
+                .collect(),
+        }
     }
 }

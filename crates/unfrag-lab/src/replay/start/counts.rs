@@ -40,10 +40,12 @@ pub fn counts(
     held: &[Vec<u64>],
     kernel_first: bool,
 ) -> Result<Start> {
-    let frames = highest_frame(&anchor.zones)?;
+    let geometry = anchor.geometry;
+    let frames = highest_frame(&anchor.zones, geometry)?;
     let mut state = vec![Frame::None; frames as usize];
     let mut start = Start {
         zones: anchor.zones.clone(),
+        geometry,
         cpus: anchor.cpus.clone(),
         time: match anchor.before {
             Some(_) => anchor.time,
@@ -53,6 +55,7 @@ pub fn counts(
         order_shown: None,
         sets: vec![],
         block_types: vec![],
+        holes: vec![],
         compact: vec![],
         skipped: vec![],
         freed_later: vec![],
@@ -68,7 +71,7 @@ pub fn counts(
         let len = (hi - lo) as usize;
         let flags = anchor.flags.as_ref();
         let takers = evidence.takers(lo, len);
-        let used_up = UsedUp::of(lo, &takers, &causes.first);
+        let used_up = UsedUp::of(lo, &takers, &causes.first, geometry);
         let sources = Sources {
             causes,
             evidence,
@@ -87,6 +90,7 @@ pub fn counts(
             flags,
             before,
             anchor.pageblocks[i],
+            geometry,
         );
         let types = zone_frames.block_types(anchor.blocks[i], &sources);
         // Types of pageblocks are guessed, and page flags are not: with flags, blocks are not told apart by type.
@@ -158,7 +162,8 @@ pub fn counts(
             turn(p) != usize::MAX
         });
         start.free.extend(free);
-        start.block_types.extend(types);
+        start.holes.extend(zone_frames.holes());
+        start.block_types.extend(types.all);
     }
     start.order_shown = Some(order_shown);
     start.frames = state;

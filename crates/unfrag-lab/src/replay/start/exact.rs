@@ -10,8 +10,8 @@ use crate::error::{Error, Remedy, Result};
 use crate::input::{Cpus, MAX_CPUS};
 use std::collections::BTreeMap;
 use unfrag::restore::CompactPositions;
-use unfrag::{MAX_ORDER, MigrateType, Pfn, ZoneConfig};
-use unfrag_linux::freelists::{self, FreeLists, PcpKind};
+use unfrag::{Geometry, MAX_ORDER, MigrateType, Pfn, ZoneConfig};
+use unfrag_linux::freelists::{self, FreeLists, PAGEBLOCK_PAGES, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
 
@@ -60,6 +60,22 @@ fn block(pfn: u64, order: u8, mt: MigrateType, frames: u32) -> Result<FreeBlock>
     }
 }
 
+/// First frames of the pageblocks of the zones that free lists do not name.
+fn holes(lists: &FreeLists, zones: &[ZoneConfig]) -> Vec<u32> {
+    if lists.pageblocks.is_empty() {
+        return vec![];
+    }
+    let of_zone = |z: &ZoneConfig| {
+        let end = z.start.0 + z.spanned;
+        let blocks = z.start.0 / PAGEBLOCK_PAGES..end.div_ceil(PAGEBLOCK_PAGES);
+        let start = z.start.0;
+        blocks.map(move |b| (b * PAGEBLOCK_PAGES).max(start))
+    };
+    let all = zones.iter().flat_map(of_zone);
+    let unnamed = all.filter(|&pfn| lists.pageblock(pfn).is_none());
+    unnamed.map(|pfn| pfn as u32).collect()
+}
+
 /// Each CPU with lists in a mark: its index. One that neither events nor zoneinfo name comes after all others.
 fn indexes(lists: &FreeLists, cpus: &Cpus) -> Result<BTreeMap<u32, usize>> {
     let mut indexes: BTreeMap<u32, usize> = cpus.numbers().iter().copied().zip(0..).collect();
@@ -87,9 +103,11 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Star
             .remedy(Remedy::StartFromCounts)
     })?;
     let lists = FreeLists::parse(text)?;
+    // The recorder of these lists knows hosts of these sizes alone, and so does their text.
+    let geometry = Geometry::PAGES_4K;
     let mut zones = zone_facts(snap)?;
     let configs: Vec<ZoneConfig> = zones.iter().map(|z| z.config).collect();
-    let frames = highest_frame(&zones)?;
+    let frames = highest_frame(&zones, geometry)?;
     let flags = PageFlags::of(snap)?;
     let mut state = vec![Frame::None; frames as usize];
     let torn = || {
@@ -181,6 +199,12 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Star
             .collect();
         sets.extend(absent);
     }
+    let holes = holes(&lists, &configs);
+    for &pfn in &holes {
+        let end = (u64::from(pfn) / PAGEBLOCK_PAGES + 1) * PAGEBLOCK_PAGES;
+        let end = end.min(frames.into()) as usize;
+        state[pfn as usize..end].fill(Frame::None);
+    }
     for b in free
         .iter()
         .chain(sets.iter().flat_map(|s| s.lists.iter().flat_map(|l| &l.1)))
@@ -197,7 +221,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Star
     let mut skipped = vec![];
     for run in &lists.pageblocks {
         for (i, &t) in run.types.iter().enumerate() {
-            let pfn = run.start_pfn.saturating_add(i as u64 * 512);
+            let pfn = run.start_pfn.saturating_add(i as u64 * PAGEBLOCK_PAGES);
             if pfn >= u64::from(frames) {
                 break;
             }
@@ -227,6 +251,8 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Star
         time,
         free,
         order_shown: None,
+        geometry,
+        holes,
         sets,
         compact,
         skipped,

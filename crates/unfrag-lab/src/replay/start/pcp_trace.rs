@@ -9,13 +9,13 @@
 //!
 //! `spec: 7.6`
 
-use super::arrange::{BLOCK, is_cached};
+use super::arrange::is_cached;
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::input::{Cpus, Input};
 use std::ops::Range;
 use unfrag::pcp::{NR_LISTS, list_index};
-use unfrag::{MigrateType, Order};
+use unfrag::{Geometry, MigrateType, Order};
 use unfrag_linux::event::{At, Block, Kind, Page, Tracker, Unreadable};
 use unfrag_linux::file::Common;
 
@@ -38,6 +38,7 @@ pub struct PcpTrace {
     /// Of each pageblock, by number, the type of the buddy list that a block of it first came from or
     /// went to.
     listed: Vec<Option<MigrateType>>,
+    geometry: Geometry,
 }
 
 /// The walk over the trace.
@@ -102,16 +103,16 @@ impl Walk<'_> {
         let first = frames.iter().all(|s| !*s);
         frames.fill(true);
         if let ListEvent::Refill | ListEvent::Drain = event {
-            let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
+            let listed = &mut w.listed[(pfn as u32 >> w.geometry.block_order.0) as usize];
             *listed = listed.or(mt);
+        }
+        if !is_cached(order, w.geometry) {
+            return;
         }
         // Reserved types are on the movable list.
         let mt = mt.filter(|t| t.is_ordinary());
         let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
         let cpu = usize::from(self.cpus.of_event(cpu));
-        if !is_cached(order) {
-            return;
-        }
         match event {
             ListEvent::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
             ListEvent::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
@@ -136,6 +137,8 @@ impl PcpTrace {
             return Ok(None);
         }
         let cpus = input.cpus()?;
+        let geometry = input.geometry()?;
+        let blocks = frames.div_ceil(geometry.block_order.frames());
         let empty = vec![vec![vec![]; NR_LISTS]; cpus.len()];
         let mut w = Walk {
             era,
@@ -146,7 +149,8 @@ impl PcpTrace {
                 taken: empty.clone(),
                 drained: empty,
                 refilled: vec![[false; NR_LISTS]; cpus.len()],
-                listed: vec![None; frames.div_ceil(BLOCK) as usize],
+                listed: vec![None; blocks as usize],
+                geometry,
             },
         };
         input.walk(from..=u64::MAX, &[Common::Cpu], &mut w)?;
@@ -155,7 +159,8 @@ impl PcpTrace {
 
     /// Type of the pageblock that holds a frame, where a list showed it.
     pub(super) fn block_type(&self, pfn: u32) -> Option<MigrateType> {
-        self.listed.get((pfn / BLOCK) as usize).copied().flatten()
+        let block = pfn >> self.geometry.block_order.0;
+        self.listed.get(block as usize).copied().flatten()
     }
 
     /// Whether more may have waited on a list than its events show.

@@ -4,7 +4,7 @@
 //! list. Small free blocks that the anchor's buddy lists do not show were on a per-CPU list too, that of
 //! the CPU that allocated them first.
 
-use super::arrange::{FrameState, HUGE, ZoneFrames, coalesce, is_cached, type_at};
+use super::arrange::{BlockTypes, FrameState, ZoneFrames, coalesce, is_cached};
 use super::evidence::{BeforeAnchor, Evidence, Taker};
 use super::pcp_trace::{Lists, PcpBlock, PcpTrace};
 use super::state::{FreeBlock, SetStart};
@@ -143,7 +143,7 @@ pub(super) struct ZonePcp<'a> {
     pub(super) touched: &'a TouchedFrames,
     pub(super) before: &'a BeforeAnchor,
     pub(super) pcp_trace: Option<&'a PcpTrace>,
-    pub(super) types: &'a [(u32, MigrateType)],
+    pub(super) types: &'a BlockTypes,
     /// The first allocation of each frame.
     pub(super) takers: &'a [Option<Taker>],
     pub(super) used_up: &'a UsedUp,
@@ -194,7 +194,7 @@ impl ZonePcp<'_> {
         let block = |(pfn, order)| FreeBlock {
             pfn,
             order,
-            mt: type_at(pfn, self.types),
+            mt: self.types.at(pfn),
         };
         let set = |(cpu, lists): (usize, Vec<Vec<(u32, u8)>>)| SetStart {
             zone: self.zone,
@@ -234,19 +234,22 @@ impl ZonePcp<'_> {
         let free = |k: &FrameState| matches!(k, FrameState::Free | FrameState::AnyPcp);
         let mut free: Vec<bool> = self.zone_frames.states.iter().map(free).collect();
         let mut all = self.freed_before();
+        // Blocks from this order on are not cut up for the lists; those that the anchor does not show waited there whole.
+        let huge_order = self.zone_frames.geometry.huge_order.0;
         for c in &all {
             let k = (c.pfn - lo) as usize;
             free[k..k + (1 << c.order)].fill(false);
         }
         for b in coalesce(lo, &free, self.types) {
-            let huge = b.order >= HUGE && self.beyond[(b.pfn - lo) as usize] >= Some(HUGE);
-            let order = if huge { HUGE } else { 0 };
+            let huge =
+                b.order >= huge_order && self.beyond[(b.pfn - lo) as usize] >= Some(huge_order);
+            let order = if huge { huge_order } else { 0 };
             for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
                 let k = (pfn - lo) as usize;
                 if self.used_up.was_whole(pfn) {
                     continue;
                 }
-                let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
+                let own = Some(self.types.at(pfn)).filter(|t| t.is_ordinary());
                 let (turn, cpu, mt) = match self.takers[k] {
                     Some(t) => (t.turn, Some(t.cpu), t.mt),
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
@@ -254,8 +257,8 @@ impl ZonePcp<'_> {
                 let class = match self.beyond[k] {
                     _ if huge || self.zone_frames.states[k] == FrameState::AnyPcp => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
-                    _ if self.touched.is(pfn) && b.order < HUGE => (1, 0),
-                    _ if b.order < HUGE => (2, b.order),
+                    _ if self.touched.is(pfn) && b.order < huge_order => (1, 0),
+                    _ if b.order < huge_order => (2, b.order),
                     _ => continue,
                 };
                 all.push(Candidate {
@@ -275,15 +278,16 @@ impl ZonePcp<'_> {
     /// Blocks that a CPU freed before the anchor and that are on no buddy list: what was freed last is
     /// taken first.
     fn freed_before(&self) -> Vec<Candidate> {
-        let lo = self.zone_frames.lo;
+        let (lo, geometry) = (self.zone_frames.lo, self.zone_frames.geometry);
         let loose = |p: u32| {
             let k = p.checked_sub(lo).map(|k| k as usize);
             k.and_then(|k| self.zone_frames.states.get(k)) == Some(&FrameState::AnyPcp)
         };
-        let waits = |(_, b): &(usize, HostBlock)| is_cached(b.order) && b.frames().all(loose);
+        let waits =
+            |(_, b): &(usize, HostBlock)| is_cached(b.order, geometry) && b.frames().all(loose);
         let blocks = self.before.freed_blocks().filter(waits);
         let of = |(n, (cpu, block)): (usize, (usize, HostBlock))| {
-            let own = Some(type_at(block.pfn, self.types)).filter(|t| t.is_ordinary());
+            let own = Some(self.types.at(block.pfn)).filter(|t| t.is_ordinary());
             let taker = self.takers[(block.pfn - lo) as usize];
             Candidate {
                 class: (0, 0),

@@ -11,11 +11,11 @@ use super::state::Start;
 use super::zones::{highest_frame, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
-use crate::geometry::recorded::{Question, RecordedGeometry};
 use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
+use unfrag::Geometry;
 use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
 
@@ -52,7 +52,7 @@ impl<'r> Plan<'r> {
     /// If it lacks what a replay needs.
     pub fn new(input: Input<'r>, choice: StartChoice) -> Result<Plan<'r>> {
         let rec = input.recording;
-        RecordedGeometry::of(rec).check(Question::Replay)?;
+        let geometry = input.geometry()?;
         let Some((first, last)) = input.events.span() else {
             return Err(Error::lacking("the recording has no events"));
         };
@@ -89,12 +89,14 @@ impl<'r> Plan<'r> {
         let before = begins.iter().rfind(listed).copied();
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
+        // The text of free lists has no sizes: it is of hosts with the usual ones.
+        let mark = mark.filter(|_| geometry == Geometry::PAGES_4K);
         let exact_mark = match (choice, mark) {
             (StartChoice::Counts | StartChoice::Occupancy, _) | (StartChoice::Auto, None) => None,
             (_, Some(s)) => Some(s),
             (StartChoice::Exact, None) => {
                 return Err(Error::lacking(
-                    "no snapshot within the trace holds the kernel's free lists",
+                    "no snapshot within the trace holds the kernel's free lists of a host with the usual sizes",
                 )
                 .remedy(Remedy::StartFromCounts));
             }
@@ -174,12 +176,12 @@ fn anchored_beginning(
 ) -> Result<(Causes, Beginning)> {
     let dated = clock.date(anchor)?;
     let time = clock.buddyinfo(anchor).unwrap_or(0);
-    let mut anchor = Anchor::read(anchor, time, &*input.cpus()?)?;
+    let mut anchor = Anchor::read(anchor, time, &*input.cpus()?, input.geometry()?)?;
     anchor.dated = dated;
     if choice == StartChoice::Counts {
         anchor.flags = None;
     }
-    let frames = highest_frame(&anchor.zones)?;
+    let frames = highest_frame(&anchor.zones, anchor.geometry)?;
     // With each frame's flags the anchor itself is known; what came before it only says who waits
     // on which per-CPU list.
     let from = match anchor.flags {
@@ -198,7 +200,7 @@ fn anchored_beginning(
     };
     let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
     let snapshots = input.recording.snapshots.iter().filter(since_anchor);
-    unseen::insert(&mut causes, snapshots, clock)?;
+    unseen::insert(&mut causes, input.geometry()?, snapshots, clock)?;
     Ok((causes, Beginning::Anchor(Box::new(anchor))))
 }
 
@@ -220,7 +222,8 @@ fn walked_whole(input: &Input<'_>, era: Era, choice: StartChoice) -> Option<Walk
         StartChoice::Exact | StartChoice::Occupancy => false,
     };
     let zones = snapshots.iter().filter(|_| by_counts);
-    let frames = highest_frame(&zones.filter_map(|s| zone_facts(s).ok()).next()?).ok()?;
+    let zones = zones.filter_map(|s| zone_facts(s).ok()).next()?;
+    let frames = highest_frame(&zones, input.geometry().ok()?).ok()?;
     let causes = causes(input.clone(), era, frames, 0, u64::MAX, None).ok()?;
     Some(Walked { frames, causes })
 }

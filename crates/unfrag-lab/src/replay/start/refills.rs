@@ -11,7 +11,8 @@
 use super::evidence::Taker;
 use super::state::FreeBlock;
 use std::collections::BTreeMap;
-use unfrag::{MAX_ORDER, MigrateType};
+use unfrag::MigrateType;
+use unfrag::frame::MAX_MAX_ORDER;
 
 /// The earliest changes that are looked at.
 const CHANGES: usize = 12;
@@ -26,7 +27,7 @@ pub(super) fn left_over(
 ) -> Option<(usize, Vec<u32>)> {
     let batch = usize::try_from(batch).ok().filter(|b| *b > 1)?;
     let of_order = |order| free.iter().filter(move |b| b.mt == mt && b.order == order);
-    let frames = (0..=MAX_ORDER).flat_map(of_order);
+    let frames = (0..=MAX_MAX_ORDER.0).flat_map(of_order);
     let frames = frames.flat_map(|b| b.pfn..b.pfn + (1 << b.order));
     let single = |p| taker(p).filter(|t| t.order == 0 && t.mt == mt);
     let stream = frames.map_while(|p| Some((p, single(p)?.cpu)));

@@ -3,10 +3,10 @@
 //! Invariant: what is read here adds up to no more pages than the zone spans, so that no sum over it overflows.
 
 use crate::error::{Error, Result};
-use unfrag::MAX_ORDER;
+use unfrag::frame::ORDER_SLOTS;
 
-/// Orders of a free list.
-pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
+/// Orders of a free list, at most.
+pub(crate) const ORDERS: usize = ORDER_SLOTS;
 
 /// Frames of a zone whose extent is not known, at most.
 pub(crate) const MOST_PAGES: u64 = 1 << 32;

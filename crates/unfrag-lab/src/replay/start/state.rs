@@ -5,7 +5,7 @@ use super::list_order::ListOrder;
 use super::zones::ZoneFacts;
 use unfrag::pcp::list_index;
 use unfrag::restore::CompactPositions;
-use unfrag::{MigrateType, Order, ZoneConfig};
+use unfrag::{Geometry, MigrateType, Order, ZoneConfig};
 
 /// A free block at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ impl SetStart {
 pub struct Start {
     /// The populated zones, ascending.
     pub zones: Vec<ZoneFacts>,
+    /// Sizes of the host's pages and blocks.
+    pub geometry: Geometry,
     /// Numbers of the CPUs on the recorded host, by their index in the model.
     pub cpus: Vec<u32>,
     /// Time of the state in nanoseconds of the trace clock; events before it belong to it.
@@ -70,6 +72,8 @@ pub struct Start {
     pub skipped: Vec<u32>,
     /// Type of each pageblock that is not movable: first frame and type.
     pub block_types: Vec<(u32, MigrateType)>,
+    /// First frames of the pageblocks of which nothing is memory.
+    pub holes: Vec<u32>,
     /// Frames in use at the start whose end the trace shows.
     pub freed_later: Vec<bool>,
     /// For each frame number: not part of a zone's managed memory, free, or in use.

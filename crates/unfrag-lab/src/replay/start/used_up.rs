@@ -11,10 +11,8 @@
 
 use super::evidence::Taker;
 use crate::replay::causes::FIRST_ALLOC;
-use unfrag::{MAX_ORDER, MigrateType};
+use unfrag::{Geometry, MigrateType};
 
-/// The smallest order of a block whose breaking up shows: that of a pageblock.
-const LARGE: u8 = 9;
 /// A block that is broken up is taken from its beginning on; that is looked at in so many parts.
 const PARTS: usize = 8;
 
@@ -35,7 +33,14 @@ pub(super) struct UsedUp {
 impl UsedUp {
     /// What the first allocations of the frames from `lo` on (`takers`) show. `first` is what the first event of
     /// each frame of the host is.
-    pub(super) fn of(lo: u32, takers: &[Option<Taker>], first: &[u8]) -> UsedUp {
+    pub(super) fn of(
+        lo: u32,
+        takers: &[Option<Taker>],
+        first: &[u8],
+        geometry: Geometry,
+    ) -> UsedUp {
+        // The smallest order of a block whose breaking up shows: that of a pageblock.
+        let large = geometry.block_order.0;
         let mut used_up = UsedUp {
             lo,
             below: [None; 3],
@@ -46,7 +51,7 @@ impl UsedUp {
         let mut since = [usize::MAX; 3];
         // First frame, and turns of the first and the last page.
         let mut blocks = vec![];
-        for order in LARGE..=MAX_ORDER {
+        for order in large..=geometry.max_order.0 {
             let size = 1usize << order;
             let begin = (lo as usize).next_multiple_of(size);
             for at in (begin..).step_by(size) {
@@ -55,7 +60,7 @@ impl UsedUp {
                 };
                 let fresh = || first[at..at + size].iter().all(|f| *f == FIRST_ALLOC);
                 if let Some(mt) = broken_up_for(block).filter(|_| fresh()) {
-                    if order == LARGE {
+                    if order == large {
                         let turns = || block.iter().flatten().map(|t| t.turn);
                         let (first, last) = (turns().min(), turns().max());
                         blocks.push((at as u32, first.unwrap_or(0), last.unwrap_or(0)));
@@ -112,7 +117,7 @@ impl UsedUp {
 fn broken_up_for(block: &[Option<Taker>]) -> Option<MigrateType> {
     let mt = block.first()?.as_ref()?.mt;
     let mut before = 0;
-    for part in block.chunks(block.len() / PARTS) {
+    for part in block.chunks((block.len() / PARTS).max(1)) {
         let mut earliest = usize::MAX;
         for taker in part {
             let taker = taker.as_ref().filter(|t| t.mt == mt && t.order <= 3)?;
@@ -163,7 +168,7 @@ mod tests {
         let (mut takers, first) = taken(&[(1024, 100)]);
         takers[0] = taker(99);
         takers[1] = taker(700);
-        let used_up = UsedUp::of(LO, &takers, &first);
+        let used_up = UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K);
         assert_eq!(used_up.below(MigrateType::Movable), Some(9));
         assert_eq!(used_up.below(MigrateType::Unmovable), None);
         assert!(used_up.was_whole(1024) && used_up.was_whole(1535));
@@ -177,11 +182,11 @@ mod tests {
     fn other_blocks_show_nothing() {
         let (mut takers, mut first) = taken(&[(1024, 100)]);
         takers[512..1024].reverse();
-        let backwards = UsedUp::of(LO, &takers, &first);
+        let backwards = UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K);
         assert_eq!(backwards.below(MigrateType::Movable), None);
         takers[512..1024].reverse();
         first[1300] = FIRST_FREE;
-        let in_use = UsedUp::of(LO, &takers, &first);
+        let in_use = UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K);
         assert_eq!(in_use.below(MigrateType::Movable), None);
         assert!(!in_use.was_whole(1024));
     }
@@ -190,26 +195,42 @@ mod tests {
     #[test]
     fn a_block_is_finished_before_the_next_is_begun() {
         let (takers, first) = taken(&[(1024, 100), (2048, 612)]);
-        assert_eq!(UsedUp::of(LO, &takers, &first).finished(), [1024]);
+        assert_eq!(
+            UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K).finished(),
+            [1024]
+        );
         let (takers, first) = taken(&[(1024, 100), (2048, 600)]);
-        assert!(UsedUp::of(LO, &takers, &first).finished().is_empty());
+        assert!(
+            UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K)
+                .finished()
+                .is_empty()
+        );
     }
 
     /// The buddy of a block of 512 that is used up before the next was in use, or the two had been one.
     #[test]
     fn the_buddy_of_a_finished_block_is_in_use() {
-        use super::super::arrange::{FrameState, ZoneFrames};
+        use super::super::arrange::{BlockTypes, FrameState, ZoneFrames};
+        use super::super::shown::ORDERS;
         let (takers, first) = taken(&[(1024, 100), (3072, 612)]);
-        let used_up = UsedUp::of(LO, &takers, &first);
+        let used_up = UsedUp::of(LO, &takers, &first, Geometry::PAGES_4K);
         let known = |t: &Option<Taker>| match t {
             Some(_) => FrameState::Free,
             None => FrameState::Unknown,
         };
         let states = takers.iter().map(known).collect();
-        let mut zone = ZoneFrames { lo: LO, states };
+        let geometry = Geometry::PAGES_4K;
+        let mut zone = ZoneFrames {
+            lo: LO,
+            states,
+            geometry,
+        };
         let blocks = (LO..LO + FRAMES as u32).step_by(512);
-        let types: Vec<_> = blocks.map(|b| (b, MigrateType::Movable)).collect();
-        zone.choose(1024, &[[0; 11]], &types, &used_up);
+        let types = BlockTypes {
+            geometry,
+            all: blocks.map(|b| (b, MigrateType::Movable)).collect(),
+        };
+        zone.choose(1024, &[[0; ORDERS]], &types, &used_up);
         let buddy = &zone.states[1536 - LO as usize..2048 - LO as usize];
         assert!(buddy.iter().all(|f| *f == FrameState::AssumedUsed));
     }

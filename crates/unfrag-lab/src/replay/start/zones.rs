@@ -4,8 +4,9 @@ use super::shown::{MOST_PAGES, within};
 use crate::afford;
 use crate::error::{Error, Result};
 use crate::input::Cpus;
+use crate::report::number::bytes;
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
+use unfrag::{Geometry, NodeId, Pfn, ZoneConfig, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
 
@@ -195,7 +196,7 @@ fn node_id(node: u32) -> Result<NodeId> {
 ///
 /// # Errors
 /// If that is more than 2^32 - 1, or more than memory here can hold the state of.
-pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
+pub fn highest_frame(zones: &[ZoneFacts], geometry: Geometry) -> Result<u32> {
     let end = zones
         .iter()
         .map(|z| z.config.start.0.saturating_add(z.config.spanned))
@@ -203,8 +204,11 @@ pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
     let end = u32::try_from(end.unwrap_or(0))
         .ok()
         .filter(|&e| e < u32::MAX)
-        .ok_or_else(|| Error::contradiction("memory above 16 TiB"))?;
-    afford::check(u64::from(end) * 4096, afford::REPLAY, 1)
+        .ok_or_else(|| {
+            let most = bytes((1 << 32) << geometry.page_shift);
+            Error::contradiction(format!("memory above {most}"))
+        })?;
+    afford::check_pages(end.into(), 1 << geometry.page_shift, afford::REPLAY, 1)
         .map_err(|e| Error::contradiction(format!("by zoneinfo, {e}")))?;
     Ok(end)
 }

@@ -9,11 +9,12 @@ use super::side_by_side;
 use super::trust::trust;
 use super::wording;
 use super::wording::ZoneChoice;
+use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Accuracy, KernelReport};
 use crate::report::html_page;
 use crate::report::html_page::{TIMELINE, escape, fill, paragraph, table};
-use crate::report::number::{mib, order_size, thousands};
+use crate::report::number::thousands;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -46,8 +47,13 @@ pub fn render(report: &Report) -> String {
         paragraph(&mut summary, "hint", &t.sentence);
     }
     let title = format!("Replay of {}", report.recording.file);
+    let sizes = report.recording.sizes;
+    let large = sizes.large_order();
     let body = fill(PAGE, |name| match name {
-        "zone_options" => zone_options(&zones),
+        "large_order" => large.to_string(),
+        "large_size" => sizes.of_order(large),
+        "size_of_3" => sizes.of_order(3),
+        "zone_options" => zone_options(report, &zones),
         "end_tables" => end_tables(report, &zones),
         "accuracy" => accuracy(report),
         "totals" => table("", &side_by_side::totals_table(report), None),
@@ -90,7 +96,7 @@ fn summary(report: &Report) -> String {
     out
 }
 
-fn zone_options(zones: &[ZoneChoice]) -> String {
+fn zone_options(report: &Report, zones: &[ZoneChoice]) -> String {
     let many = wording::many_nodes(zones);
     let mut out = String::new();
     for (i, zone) in zones.iter().enumerate() {
@@ -98,7 +104,7 @@ fn zone_options(zones: &[ZoneChoice]) -> String {
             out,
             "<option value=\"{i}\">{} ({} MiB)</option>",
             escape(&zone.label(many)),
-            mib(zone.managed_pages)
+            report.recording.sizes.mib(zone.managed_pages)
         );
     }
     out
@@ -111,7 +117,7 @@ fn end_tables(report: &Report, zones: &[ZoneChoice]) -> String {
         let caption = format!(
             "Zone {}, {} MiB managed",
             zone.label(many),
-            mib(zone.managed_pages)
+            report.recording.sizes.mib(zone.managed_pages)
         );
         let end = side_by_side::zone_table(report, zone);
         let _ = writeln!(
@@ -127,7 +133,7 @@ fn accuracy(report: &Report) -> String {
     let mut out = String::new();
     for kernel in &report.kernels {
         if let Some(accuracy) = &kernel.accuracy {
-            push_accuracy(&mut out, kernel, accuracy);
+            push_accuracy(&mut out, kernel, accuracy, &report.recording.sizes);
         }
     }
     if out.is_empty() {
@@ -140,7 +146,7 @@ fn accuracy(report: &Report) -> String {
     out
 }
 
-fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy) {
+fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy, sizes: &Sizes) {
     let _ = write!(
         out,
         "<p>Kernel {} against {} recorded snapshots. Skill 1 makes no error; 0 errs as much as a \
@@ -151,7 +157,7 @@ fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy) {
         escape(&kernel.kernel),
         thousands(accuracy.snapshots)
     );
-    for row in wording::accuracy_rows(accuracy) {
+    for row in wording::accuracy_rows(accuracy, sizes) {
         let m = &row.measure;
         let skill = m.skill.map_or_else(|| "-".into(), |s| format!("{s:.2}"));
         let _ = writeln!(
@@ -190,7 +196,7 @@ fn failures(report: &Report) -> String {
     }
     out.push_str("<th scope=\"col\" class=\"mask\">gfp mask</th></tr></thead><tbody>\n");
     for ((order, gfp), counts) in kinds {
-        let size = order_size(order.into());
+        let size = report.recording.sizes.of_order(order);
         let _ = write!(out, "<tr><th scope=\"row\">{order}, {size}</th>");
         for count in counts {
             let _ = write!(out, "<td>{}</td>", thousands(count));

@@ -133,6 +133,7 @@ mod tests {
                 seconds: 60.0,
                 managed_bytes: 1 << 30,
                 snapshots: 60,
+                sizes: crate::geometry::Sizes::default(),
             },
             mode: "observe".into(),
             start: "exact".into(),

@@ -5,9 +5,10 @@
 
 use super::wording;
 use super::wording::ZoneChoice;
+use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Failure, KernelReport, ZoneSample};
-use crate::report::number::{mib, order_size, thousands};
+use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ pub fn zone_table(report: &Report, zone: &ZoneChoice) -> SideBySide {
     let states: Vec<Option<&ZoneSample>> = recorded.map(Some).into_iter().chain(kernels).collect();
     SideBySide {
         heads,
-        rows: zone_rows(&states),
+        rows: zone_rows(&states, &report.recording.sizes),
     }
 }
 
@@ -72,7 +73,8 @@ fn kernel_names(report: &Report) -> impl Iterator<Item = String> {
     report.kernels.iter().map(|k| k.kernel.clone())
 }
 
-fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
+fn zone_rows(states: &[Option<&ZoneSample>], sizes: &Sizes) -> Vec<Row> {
+    let large = sizes.large_order();
     let text = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<String>| Row {
         label: label.into(),
         depth,
@@ -84,9 +86,12 @@ fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
     let count = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<u64>| {
         text(depth, label, &|z| value(z).map(thousands))
     };
-    let index = |order: &str, label: &str| {
-        text(0, label, &|z| {
-            z.unusable_index.get(order).map(|v| format!("{v:.3}"))
+    let index = |order: u8| {
+        let label = format!("Unusable index, order {order} ({})", sizes.of_order(order));
+        text(0, &label, &|z| {
+            z.unusable_index
+                .get(&order.to_string())
+                .map(|v| format!("{v:.3}"))
         })
     };
     let heading = |label: &str| Row {
@@ -95,16 +100,18 @@ fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
         values: Vec::new(),
     };
     let mut rows = vec![
-        text(0, "Free memory, MiB", &|z| Some(mib(z.free_pages))),
+        text(0, "Free memory, MiB", &|z| Some(sizes.mib(z.free_pages))),
         count(0, "Free pages", &|z| Some(z.free_pages)),
         text(1, SPREAD, &|z| {
             let [least, most] = z.spread.as_ref()?.free_pages;
             Some(format!("{} - {}", thousands(least), thousands(most)))
         }),
         count(0, "On per-CPU lists, pages", &|z| z.pcp_pages),
-        count(0, "Free 2 MiB blocks", &|z| Some(z.free_huge_blocks)),
-        index("3", "Unusable index, order 3 (32 KiB)"),
-        index("9", "Unusable index, order 9 (2 MiB)"),
+        count(0, &format!("Free {} blocks", sizes.of_order(large)), &|z| {
+            Some(z.free_huge_blocks)
+        }),
+        index(3),
+        index(large),
         heading("Free blocks"),
     ];
     let known = || states.iter().flatten().copied();
@@ -113,7 +120,7 @@ fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
     }
     let orders = known().map(|z| z.free_blocks.len()).max().unwrap_or(0);
     rows.extend((0..orders).map(|order| {
-        let label = format!("order {order}, {}", order_size(order));
+        let label = format!("order {order}, {}", sizes.of_order(order as u8));
         count(1, &label, &|z| z.free_blocks.get(order).copied())
     }));
     rows.push(heading("Pageblocks"));

@@ -7,7 +7,7 @@ use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, Spread, ZoneSample};
-use crate::report::number::{PAGE_BYTES, thousands};
+use crate::report::number::thousands;
 use crate::report::screen::printable;
 use crate::report::svg::{
     Area, COLORS, Drawn, FONT, INK, LEGEND_ROW, TITLE, in_memory, plain_axes,
@@ -52,9 +52,13 @@ fn draw(root: &Area, report: &Report) -> Drawn {
     let Some(zone) = zone else {
         return Ok(());
     };
-    let index = |z: &ZoneSample| z.unusable_index.get("9").copied();
-    let unusable = curves(report, zone, index, |s| s.unusable_index.get("9").copied());
-    let mib = |pages: u64| pages as f64 * PAGE_BYTES as f64 / f64::from(1 << 20);
+    let sizes = report.recording.sizes;
+    let large = sizes.large_order().to_string();
+    let index = |z: &ZoneSample| z.unusable_index.get(&large).copied();
+    let unusable = curves(report, zone, index, |s| {
+        s.unusable_index.get(&large).copied()
+    });
+    let mib = |pages: u64| sizes.as_mib(pages);
     let free = |z: &ZoneSample| Some(mib(z.free_pages));
     let free = curves(report, zone, free, |s| Some(s.free_pages.map(mib)));
     let highest = |c: &Curve| {
@@ -66,7 +70,8 @@ fn draw(root: &Area, report: &Report) -> Drawn {
     let bottom = legend_places(&unusable).last().map_or(0, |p| p.1) + LEGEND_ROW / 2 + 6;
     let (plots, legend) = rest.split_vertically(SIZE.1 as i32 - TITLE - bottom);
     let (left, right) = plots.split_horizontally(SIZE.0 as i32 / 2);
-    plot(&left, "Unusable index, order 9 (0 to 1)", &unusable, 1.0, 2)?;
+    let title = format!("Unusable index, order {large} (0 to 1)");
+    plot(&left, &title, &unusable, 1.0, 2)?;
     plot(&right, "Free memory (MiB)", &free, most, 0)?;
     draw_legend(&legend, &unusable)?;
     root.present()?;

@@ -8,9 +8,10 @@ use super::side_by_side;
 use super::trust::trust;
 use super::wording;
 use super::wording::ZoneChoice;
+use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, ZoneSample};
-use crate::report::number::{PAGE_BYTES, duration, mib, order_size, thousands};
+use crate::report::number::{duration, thousands};
 use crate::report::screen::{Screen, Style, Text};
 use crate::report::table::SideBySide;
 use crate::report::text_chart::{Chart, Series};
@@ -67,6 +68,10 @@ impl Page<'_> {
         self.zones.iter().enumerate().filter(shown).map(|(_, z)| z)
     }
 
+    fn sizes(&self) -> &Sizes {
+        &self.report.recording.sizes
+    }
+
     fn label(&self, zone: &ZoneChoice) -> String {
         zone.label(wording::many_nodes(&self.zones))
     }
@@ -85,7 +90,7 @@ impl Page<'_> {
             "{} at the end, after {} ({} MiB managed)",
             self.label(zone),
             duration(self.last_second()),
-            mib(zone.managed_pages)
+            self.sizes().mib(zone.managed_pages)
         );
         self.push_title(out, &title);
         self.push_side_by_side(out, &side_by_side::zone_table(self.report, zone));
@@ -97,7 +102,13 @@ impl Page<'_> {
             .iter()
             .enumerate()
             .filter(|(i, z)| *i > 0 && !z.matters())
-            .map(|(_, z)| format!("{} ({} MiB)", self.label(z), mib(z.managed_pages)))
+            .map(|(_, z)| {
+                format!(
+                    "{} ({} MiB)",
+                    self.label(z),
+                    self.sizes().mib(z.managed_pages)
+                )
+            })
             .collect();
         if !small.is_empty() {
             let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
@@ -126,7 +137,7 @@ impl Page<'_> {
                     "{} of order {} ({}), {}",
                     thousands(f.count),
                     f.order,
-                    order_size(f.order.into()),
+                    self.sizes().of_order(f.order),
                     f.gfp
                 );
                 self.push_wrapped(out, "  ", &text);
@@ -156,7 +167,7 @@ impl Page<'_> {
                 thousands(accuracy.snapshots)
             );
             self.push_title(out, &title);
-            let rows = wording::accuracy_rows(accuracy);
+            let rows = wording::accuracy_rows(accuracy, self.sizes());
             let mut table = self.table(["Error", "median", "p90", "max", "skill", "of"]);
             for row in &rows {
                 let m = &row.measure;
@@ -199,8 +210,9 @@ impl Page<'_> {
 
     fn push_charts(&self, out: &mut Text, zone: &ZoneChoice) {
         let name = self.label(zone);
-        let unusable = |z: &ZoneSample| z.unusable_index.get("9").copied();
-        let free = |z: &ZoneSample| Some(pages_mib(z.free_pages));
+        let large = self.sizes().large_order().to_string();
+        let unusable = |z: &ZoneSample| z.unusable_index.get(&large).copied();
+        let free = |z: &ZoneSample| Some(self.sizes().as_mib(z.free_pages));
         let x_max = self.last_second();
         if x_max <= 0.0 {
             return;
@@ -209,7 +221,9 @@ impl Page<'_> {
         let most = states.filter_map(free).fold(0.0, f64::max);
         out.push('\n');
         let mut chart = Chart {
-            title: &format!("{name}: unusable index at order 9 (share of free memory), over time"),
+            title: &format!(
+                "{name}: unusable index at order {large} (share of free memory), over time"
+            ),
             width: self.text_width(),
             height: CHART_ROWS,
             y_max: 1.0,
@@ -387,10 +401,6 @@ impl Page<'_> {
 
 fn or_dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".into())
-}
-
-fn pages_mib(pages: u64) -> f64 {
-    pages as f64 * PAGE_BYTES as f64 / f64::from(1 << 20)
 }
 
 fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {

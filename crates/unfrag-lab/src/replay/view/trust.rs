@@ -153,13 +153,13 @@ impl Verdict {
                 SHARES,
             ),
         ];
-        let unusable = [
-            ("3", "the unusable index at order 3"),
-            ("9", "the unusable index at order 9"),
-        ];
-        for (order, name) in unusable {
-            let measure = a.unusable_index_error.get(order);
-            all.extend(measure.map(|m| Verdict::of(name, m, SHARES)));
+        for (order, measure) in &a.unusable_index_error {
+            let name = match order.as_str() {
+                "3" => "the unusable index at order 3",
+                "9" => "the unusable index at order 9",
+                _ => "the unusable index at the order of large blocks",
+            };
+            all.push(Verdict::of(name, measure, SHARES));
         }
         let types = a.pageblock_type_error.as_ref();
         all.extend(types.map(|m| Verdict::of("the types of pageblocks", m, SHARES)));

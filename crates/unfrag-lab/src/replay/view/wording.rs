@@ -2,11 +2,12 @@
 //!
 //! Invariant: a sentence says no more than the [`Report`] holds, and every number carries its unit.
 
+use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{
     Accuracy, FrameMatch, HugeFaults, Measure, Sample, ZoneSample,
 };
-use crate::report::number::{bytes, duration, order_size, percent, thousands};
+use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::printable;
 use std::collections::BTreeSet;
 
@@ -113,7 +114,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct AccuracyRow {
     /// What is measured.
-    pub name: &'static str,
+    pub name: String,
     /// Unit of the error.
     pub unit: &'static str,
     /// The numbers.
@@ -136,9 +137,9 @@ impl AccuracyRow {
 }
 
 /// The measures in the order in which they are shown.
-pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
-    let share = |name, unit, measure: Measure, before: &str, after: &str| AccuracyRow {
-        name,
+pub fn accuracy_rows(accuracy: &Accuracy, sizes: &Sizes) -> Vec<AccuracyRow> {
+    let share = |name: &str, unit, measure: Measure, before: &str, after: &str| AccuracyRow {
+        name: name.into(),
         unit,
         measure,
         is_share: true,
@@ -148,11 +149,11 @@ pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
             percent(measure.p90)
         ),
     };
-    let index = |order: &str, name| {
-        let measure = *accuracy.unusable_index_error.get(order)?;
-        let size = order_size(order.parse().ok()?);
+    let index = |order: u8| {
+        let measure = *accuracy.unusable_index_error.get(&order.to_string())?;
+        let size = sizes.of_order(order);
         Some(AccuracyRow {
-            name,
+            name: format!("Unusable index, order {order}"),
             unit: "index 0 to 1",
             measure,
             is_share: false,
@@ -179,8 +180,8 @@ pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
             "",
         ),
     ];
-    rows.extend(index("3", "Unusable index, order 3"));
-    rows.extend(index("9", "Unusable index, order 9"));
+    rows.extend(index(3));
+    rows.extend(index(sizes.large_order()));
     rows.extend(accuracy.pageblock_type_error.map(|measure| {
         share(
             "Pageblock type",

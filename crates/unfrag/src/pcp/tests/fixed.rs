@@ -13,8 +13,14 @@ fn lists_of_6_1_are_by_order_and_type() {
     assert_eq!(list_index(9, Reclaimable), 12);
     assert_eq!(list_index(9, Movable), 13);
     let shape = preset("6.1").map(|p| p.rules.pcp).expect("6.1");
-    let served: Vec<u8> = (0..=10).filter(|&o| shape.serves(Order(o))).collect();
-    assert_eq!(served, [0, 1, 2, 3, 9]);
+    let served = |huge| -> Vec<u8> {
+        let all = (0..=13).filter(|&o| shape.serves(Order(o), Order(huge)));
+        all.collect()
+    };
+    assert_eq!(served(9), [0, 1, 2, 3, 9]);
+    assert_eq!(served(13), [0, 1, 2, 3, 13]);
+    assert_eq!(list_index(5, Unmovable), 12);
+    assert_eq!(list_index(13, Movable), 13);
 }
 
 /// `spec: 3`
