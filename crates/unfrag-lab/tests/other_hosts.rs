@@ -440,7 +440,7 @@ fn ask_all(rec: &Recording, r: &mut Random) -> [bool; 3] {
     let blamed = blame(rec, "made");
     let profile = Profile::of(rec, &Identity::default());
     let _ = slab::replay(rec, "made", &slab::Options::default());
-    summarize(rec, "made");
+    let _ = summarize(rec, "made");
     for snapshot in &rec.snapshots {
         let _ = inspect::of_snapshot(snapshot, None);
     }

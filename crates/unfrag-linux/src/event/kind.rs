@@ -2,7 +2,7 @@
 //!
 //! `mm_page_free_batched` is none of them: each of its pages has an `mm_page_free`, too.
 
-use super::table::Unreadable;
+use super::unreadable::Unreadable;
 use crate::recording::EventTable;
 
 /// Which tracepoint a table holds.

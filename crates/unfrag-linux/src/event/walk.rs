@@ -2,7 +2,8 @@
 
 use super::kind::Kind;
 use super::page::Page;
-use super::table::{Table, Unreadable};
+use super::table::Table;
+use super::unreadable::Unreadable;
 use crate::recording::Events;
 
 /// When, where and by whom an event was.

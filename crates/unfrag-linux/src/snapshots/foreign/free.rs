@@ -3,7 +3,7 @@
 //! Invariant: an order that a table does not tell is not told to have no blocks: a row that ends before the orders of a
 //! kernel do, or before other rows of its table, is written as one that goes on.
 
-use super::{COUNTS, CRASH, NESTED, TABLE};
+use super::kinds::{COUNTS, CRASH, NESTED, TABLE};
 use crate::procfs::buddyinfo::{BuddyInfo, Row};
 use std::collections::BTreeMap;
 

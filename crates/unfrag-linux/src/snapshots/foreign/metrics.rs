@@ -4,7 +4,8 @@
 //! Invariant: a metric that is not there is in no file. Metrics of several hosts (by their label `instance`) are a list of
 //! files each.
 
-use super::{METRICS, Named, free};
+use super::free;
+use super::kinds::{METRICS, Named};
 use crate::procfs::slabinfo::{Cache, SlabInfo};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

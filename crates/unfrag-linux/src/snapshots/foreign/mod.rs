@@ -1,36 +1,18 @@
 //! Tables of other programs that hold the numbers of procfs files, written as those files.
 //!
 //! - [`free`]: tables of free blocks. [`slabs`]: tables of slab caches. [`metrics`]: what an exporter answers. [`nodes`]:
-//!   what sysfs tells of each node.
+//!   what sysfs tells of each node. `kinds`: the names of these tables.
 //!
 //! Invariant: only rows with all numbers are taken; a table without any is an error that names it.
 
 mod free;
+mod kinds;
 mod metrics;
 pub(super) mod nodes;
 mod slabs;
 
 use crate::error::{Error, Result};
-
-/// Internal name of a table of the kernel's `slabinfo` tool.
-pub(super) const SLAB_TOOL: &str = "slabinfo of the kernel's tools";
-/// Internal name of what `slabtop` prints.
-pub(super) const SLABTOP: &str = "slabtop";
-/// Internal name of the free lists as the debugger `crash` prints them.
-pub(super) const CRASH: &str = "kmem -f of crash";
-/// Internal name of a table with a row a zone and a column an order, as drgn's `buddyinfo` prints it.
-pub(super) const TABLE: &str = "a table of free blocks by zone and order";
-/// Internal name of nodes, zones and orders as nested keys, as hotsos writes them.
-pub(super) const NESTED: &str = "free blocks as nested keys";
-/// Internal name of rows of free blocks without their zones.
-pub(super) const COUNTS: &str = "a row of free blocks without a zone";
-/// Internal name of metrics in the text format of Prometheus.
-pub(super) const METRICS: &str = "metrics of an exporter";
-/// Internal name of sysfs' `meminfo`, `vmstat` and `numastat` of nodes.
-pub(super) const NODES: &str = "files of sysfs' nodes";
-
-/// A file of a snapshot: its name and its text.
-pub(super) type Named = (String, String);
+pub(super) use kinds::{COUNTS, CRASH, METRICS, NESTED, NODES, Named, SLAB_TOOL, SLABTOP, TABLE};
 
 /// The kind of table that a line belongs to, and its key where it comes once in a table. `current` is the file that the
 /// line before belongs to.

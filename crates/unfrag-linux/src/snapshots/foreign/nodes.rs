@@ -3,7 +3,7 @@
 //! Invariant: amounts and counters are sums over the nodes that were given, and only of what every one of them tells.
 //! What each node tells is kept beside them, as `nodeN/meminfo`.
 
-use super::{NODES, Named};
+use super::kinds::{NODES, Named};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

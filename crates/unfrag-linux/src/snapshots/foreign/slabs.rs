@@ -3,7 +3,7 @@
 //! Invariant: a cache's pages are those that the table tells; where it tells bytes, they are pages of
 //! [`TABLE_PAGE`], and the version of the file says so.
 
-use super::{SLAB_TOOL, SLABTOP};
+use super::kinds::{SLAB_TOOL, SLABTOP};
 use crate::procfs::slabinfo::{Cache, SlabInfo, TABLE_PAGE};
 
 /// The kind of a line, and its key.
