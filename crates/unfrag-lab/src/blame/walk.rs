@@ -20,7 +20,7 @@ use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
 use unfrag_linux::segments::EPOCH_OFFSET;
 
 /// The common columns that are read.
-pub(crate) const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
+const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 
 /// Who held the kernel memory that spoilt pageblocks, of the recording that is called `source`.
 ///
