@@ -142,7 +142,10 @@ fn the_whole_host_is_recorded_while_a_command_runs() {
     assert_eq!(out.status.code(), Some(3), "{said}");
     assert_eq!(r.meta.facts["scope"], "system");
     let share = Share::noted(&r.meta).expect("there are snapshots");
-    assert!(r.meta.lost_events() > 0 || share.fraction() > 0.7, "{share:?}: {said}");
+    assert!(
+        r.meta.lost_events() > 0 || share.fraction() > 0.7,
+        "{share:?}: {said}"
+    );
     let named = |name: &str| r.tasks.iter().any(|t| t.comm == name);
     assert!(named("true") && named("sleep"), "{:?}", r.tasks);
     let roles = Roles::of(&r);

@@ -230,10 +230,18 @@ mod tests {
 
     const NO_FRAME: u64 = u64::MAX;
 
+    /// What is tested, allocations, snapshots, and pages of the recording and of the host.
+    type Case<'c> = (
+        &'c str,
+        &'c [(u64, u64, u64)],
+        &'c [(u64, &'c str)],
+        Option<(u64, u64)>,
+    );
+
     /// What each recording tells, or that it tells nothing.
     #[test]
     fn pages_of_the_events_are_held_against_those_of_all_zones_between_two_snapshots() {
-        let all: [(&str, &[(u64, u64, u64)], &[(u64, &str)], Option<(u64, u64)>); 10] = [
+        let all: [Case<'_>; 10] = [
             (
                 "orders are pages, failures are none, all zones count, and what is outside does not",
                 &[

@@ -106,10 +106,8 @@ impl Tracker for Count<'_> {
                 let Block { pfn, order } = on_host(block, self.held.geometry())?;
                 self.held.free(pfn.0, order);
             }
-            Some(Page::Cache(Cache::Add { block, .. })) => {
-                if self.held.has(block.pfn.0) {
-                    self.cached(block.pfn.0);
-                }
+            Some(Page::Cache(Cache::Add { block, .. })) if self.held.has(block.pfn.0) => {
+                self.cached(block.pfn.0);
             }
             Some(Page::Slab(Slab::Alloc {
                 by_size,

@@ -73,7 +73,8 @@ pub(super) fn redact(mut meta: Meta, names: &mut Names, removed: &mut Removed) -
         "unfrag snapshot",
         "trace.dat v",
         "perf.data",
-        "text",
+        "text of ",
+        "trace text",
     ];
     if !(begins.iter().any(|b| meta.source.starts_with(b)) && is_words(&meta.source)) {
         meta.source = "a recording".into();

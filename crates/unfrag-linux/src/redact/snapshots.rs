@@ -177,7 +177,7 @@ mod tests {
                 "350735.47 234388.90\n",
                 Some("350735.47 234388.90\n"),
             ),
-            ("uptime", "12.5 alice\n", Some("12.5\n")),
+            ("uptime", "12.50 alice\n", Some("12.50\n")),
             ("cmdline", "root=/dev/alice\n", None),
             ("dmesg", "alice\n", None),
             ("vmstat", "alice was here\n", None),
