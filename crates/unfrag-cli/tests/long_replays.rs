@@ -16,8 +16,8 @@ use unfrag_linux::target::Target;
 
 /// Most MiB that a replay may take beside the frame table, whatever its length.
 const MOST_MIB: u64 = 400;
-/// Most MiB that a summary may take, whatever the recording's length: the events take 135.
-const MOST_SUMMARY_MIB: u64 = 80;
+/// Most MiB that a summary may take, whatever the recording's length: all events in memory would take 135 more.
+const MOST_SUMMARY_MIB: u64 = 130;
 /// Of the snapshots of each repetition but the first, every so many are kept.
 const SPARSE: usize = 15;
 /// `GFP_HIGHUSER_MOVABLE`.
