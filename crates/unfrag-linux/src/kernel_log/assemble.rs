@@ -19,6 +19,8 @@ const MOST_BYTES: usize = 16 << 10;
 struct Pending {
     statement: Statement,
     is_framed: bool,
+    /// Blanks that its first line begins with.
+    indent: usize,
     /// A short line that was put behind it last, and where it stands in `text` and `tight`.
     last_piece: Option<(String, [usize; 2])>,
 }
@@ -28,6 +30,8 @@ pub struct Assembler {
     open: Open,
     pending: Option<Pending>,
     quiet: u32,
+    /// Blanks that the line begins with which is taken.
+    indent: usize,
     /// The last line that stated nothing, which may be the first half of a beginning.
     unknown: Option<(u64, String)>,
 }
@@ -39,6 +43,7 @@ impl Assembler {
             open: Open::default(),
             pending: None,
             quiet: 0,
+            indent: 0,
             unknown: None,
         }
     }
@@ -57,6 +62,7 @@ impl Assembler {
     /// Takes the next message.
     pub fn take(&mut self, number: u64, message: &Message) {
         let line = &message.line;
+        self.indent = message.indent;
         if line.is_foreign {
             return;
         }
@@ -132,6 +138,7 @@ impl Assembler {
             },
             last_piece: None,
             is_framed,
+            indent: self.indent,
         });
     }
 
@@ -139,6 +146,11 @@ impl Assembler {
     fn go_on(&mut self, text: &str, is_framed: bool) -> bool {
         let Some(p) = &mut self.pending else {
             return false;
+        };
+        // Blanks before all lines are none of the statement.
+        let text = match self.indent == p.indent {
+            true => text.trim_start_matches(' '),
+            false => text,
         };
         // Of two framed lines the second goes on with the first only where the kernel or a logger cut it.
         let is_cut = !is_framed || !p.is_framed || {

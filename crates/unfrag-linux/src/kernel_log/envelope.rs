@@ -74,7 +74,7 @@ pub fn strip(line: &str) -> Stripped<'_> {
 }
 
 /// A line without the marks of quoted mail.
-fn unquoted(mut line: &str) -> &str {
+pub fn unquoted(mut line: &str) -> &str {
     loop {
         let rest = line.trim_start_matches(' ');
         match rest.strip_prefix('>') {
@@ -180,7 +180,10 @@ fn tai<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
 
 /// The time in a prefix of any form: the kernel's own, or that of a clock.
 pub fn stamp_in(prefix: &str) -> Stripped<'_> {
-    let known = strip(prefix);
+    let mut known = strip(prefix);
+    if known.uptime.is_empty() && known.micros.is_empty() {
+        known.uptime = bracketed_time(prefix);
+    }
     if !known.date.is_empty() || !known.uptime.is_empty() || !known.micros.is_empty() {
         return Stripped {
             is_framed: true,
@@ -200,6 +203,17 @@ pub fn stamp_in(prefix: &str) -> Stripped<'_> {
         }
     }
     out
+}
+
+/// The kernel's own time behind other parts of a prefix; empty if it is not there.
+fn bracketed_time(prefix: &str) -> &str {
+    let inner = prefix
+        .split('[')
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']'));
+    let times = inner.map(|(inner, _)| inner.trim());
+    let is_time = |t: &&str| t.contains('.') && t.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    times.filter(is_time).last().unwrap_or("")
 }
 
 fn level<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {

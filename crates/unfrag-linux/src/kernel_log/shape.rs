@@ -144,6 +144,53 @@ pub fn shapes(lines: &[&str]) -> Vec<Shape> {
     shapes
 }
 
+/// What nearly all of `lines` begin with: the shape of a prefix that is before the lines that wrapped ones go on with,
+/// too, which have nothing else of a log.
+pub fn common(lines: &[&str]) -> Option<Shape> {
+    /// Tokens of such a prefix, and one more.
+    const MOST: usize = 48;
+    /// Bytes of a line that are looked at.
+    const MOST_BYTES: usize = 160;
+    let each: Vec<Vec<Token>> = lines
+        .iter()
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| {
+            let mut tokens = tokens(&l[..l.floor_char_boundary(MOST_BYTES)]);
+            tokens.truncate(MOST);
+            tokens
+        })
+        .collect();
+    let mut all: Vec<&[Token]> = each.iter().map(Vec::as_slice).collect();
+    let mut common: Vec<Token> = vec![];
+    while common.len() < MOST {
+        let at = common.len();
+        let mut counts: BTreeMap<Token, usize> = BTreeMap::new();
+        for token in all.iter().filter_map(|t| t.get(at)) {
+            *counts.entry(kind(token)).or_default() += 1;
+        }
+        let next = counts.into_iter().max_by_key(|(_, n)| *n);
+        let Some((next, _)) = next.filter(|(_, n)| n * 10 >= each.len() * 9) else {
+            break;
+        };
+        all.retain(|t| t.get(at).is_some_and(|t| kind(t) == next));
+        let said = all.first().and_then(|t| t.get(at)).cloned();
+        let is_same = all.iter().all(|t| t.get(at) == said.as_ref());
+        common.push(said.filter(|_| is_same).unwrap_or(next));
+    }
+    if common.len() == MOST {
+        // Its end is not known.
+        return None;
+    }
+    let ends = |t: &Token| matches!(t, Token::Blank | Token::Sign(_));
+    common.truncate(common.iter().rposition(ends)? + 1);
+    let has_sign = common.iter().any(|t| matches!(t, Token::Sign(_)));
+    (has_sign && all.len() >= LEAST).then_some(Shape {
+        tokens: common,
+        tail: None,
+        lines: all.len(),
+    })
+}
+
 struct Found {
     tokens: Vec<Token>,
     lines: usize,
