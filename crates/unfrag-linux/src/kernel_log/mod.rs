@@ -2,7 +2,7 @@
 //! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
 //!
 //! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and `json`
-//! (the text of a line), `clock`, `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
+//! (the text of a line), `clock`, `loggers`, `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
 //! that it comes from), `statement` (what it states), `wrap` and `assemble` (wrapped lines put together), `fields` (its
 //! numbers), `holders` (tables of who holds memory), `headline`, `draft`, `pairs`, `around` and `open` (which report it belongs to), [`report`] and [`event`] (the results).
 //! `reader` puts these together; `host` opens the log of this host.
@@ -26,6 +26,7 @@ mod holders;
 pub mod host;
 mod json;
 mod lines;
+mod loggers;
 mod open;
 mod pairs;
 mod reader;

@@ -202,15 +202,13 @@ impl Open {
 
     /// Whether a kernel without an MMU tells the length of the last failure; if so, that takes it.
     fn is_told_again(&mut self, r: &Report) -> bool {
-        let Some(last) = self.reports.last_mut() else {
+        let lacks = |of: &&mut Report| of.bytes.is_none() && of.kind == About::AllocationFailure;
+        let Some(last) = self.reports.iter_mut().rev().find(lacks) else {
             return false;
         };
-        if last.bytes.is_none() && last.kind == About::AllocationFailure {
-            last.bytes = r.bytes;
-            self.spare += 1;
-            return true;
-        }
-        false
+        last.bytes = r.bytes;
+        self.spare += 1;
+        true
     }
 
     /// Opens a report, beside those that may be printed at the same time.

@@ -132,6 +132,8 @@ pub struct Report {
     pub line: u64,
     /// When.
     pub time: Option<Stamp>,
+    /// The host, and the task or CPU, that printed it, as far as the log names them; empty if it does not.
+    pub source: String,
     /// The task that asked.
     pub task: Option<String>,
     /// Order of the request; -1 where the OOM killer was run by hand.
@@ -192,6 +194,7 @@ impl Report {
             kind,
             line,
             time,
+            source: String::new(),
             task: None,
             order: None,
             mask: Mask::default(),
