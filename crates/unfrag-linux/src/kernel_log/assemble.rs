@@ -66,7 +66,9 @@ impl Assembler {
         if line.is_foreign {
             return;
         }
-        if let Some(kind) = statement::kind_of(line.text) {
+        if let Some(kind) = statement::kind_of(line.text)
+            && !self.ends_in_name_of(kind, line.is_framed)
+        {
             // The second half of a wrapped `Node 0 DMA32 free:` reads as a zone by itself.
             if matches!(kind, Kind::Zone | Kind::Blocks)
                 && !line.text.trim_start().starts_with("Node")
@@ -140,6 +142,17 @@ impl Assembler {
             is_framed,
             indent: self.indent,
         });
+    }
+
+    /// Whether the statement before ends in a piece of a name, with which a line goes on that reads as counts by itself.
+    fn ends_in_name_of(&self, kind: Kind, is_framed: bool) -> bool {
+        let before = self.pending.as_ref().map(|p| &p.statement);
+        let before = before.filter(|_| kind == Kind::Counts && !is_framed);
+        before.is_some_and(|s| {
+            let last = s.text.rsplit(' ').next().unwrap_or("");
+            let is_name = |b: u8| b.is_ascii_lowercase() || b == b'_';
+            s.kind == Kind::Counts && !last.is_empty() && last.bytes().all(is_name)
+        })
     }
 
     /// Puts a line without a beginning behind the statement before it, if it belongs there.

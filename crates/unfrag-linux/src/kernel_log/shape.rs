@@ -227,6 +227,15 @@ fn is_of_kernel(prefix: &str) -> bool {
         || prefix.contains("pages ")
         || prefix.contains("[<")
         || prefix.contains("+0x")
+        || is_piece_of_node(prefix)
+}
+
+/// Whether it is the end of a `Node 0` that was cut in two.
+fn is_piece_of_node(prefix: &str) -> bool {
+    let piece = prefix.trim().split_once(' ');
+    piece.is_some_and(|(word, number)| {
+        "Node".ends_with(word) && number.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// A token without what it says.

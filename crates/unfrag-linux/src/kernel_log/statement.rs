@@ -199,6 +199,9 @@ fn around(text: &str) -> Option<Kind> {
         .then_some(Kind::Call)
 }
 
+/// Names of zones, of all kernels. Another one is a name that was cut.
+const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
+
 /// Lines of a memory report.
 fn memory(text: &str, first: u8) -> Option<Kind> {
     match first {
@@ -247,7 +250,7 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
         .bytes()
         .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
         .count();
-    if word == 0 || !rest.as_bytes()[0].is_ascii_uppercase() {
+    if !ZONES.contains(&&rest[..word]) {
         return None;
     }
     let behind = &rest[word..];
