@@ -119,7 +119,11 @@ fn unlike(part: &Failure, w: &Failure, is_read_only: bool) -> Vec<&'static str> 
         ("kernel", is_of(&part.kernel, &w.kernel)),
         (
             "verdict",
-            is_unknown || part.verdict == w.verdict || part.kernel != w.kernel,
+            is_unknown
+                || part.verdict == w.verdict
+                || part.kernel != w.kernel
+                // Which names a control group's limit as one of its causes: the kill before it was cut off.
+                || part.verdict == Some("not-a-page") && w.is_fault,
         ),
         (
             "zone",
@@ -138,7 +142,8 @@ fn unlike(part: &Failure, w: &Failure, is_read_only: bool) -> Vec<&'static str> 
     wrong.map(|(what, _)| what).collect()
 }
 
-/// Whether what holds memory is as much as in the whole. With fewer counters smaller ones move up.
+/// Whether what holds memory is as much as in the whole. With fewer counters smaller ones move up; the counters of a node
+/// are read at another moment than those of the whole; and a task's row that is missing leaves no trace.
 fn holds_as(part: &Failure, whole: &Failure) -> bool {
     part.held.iter().all(|h| {
         let of_whole = whole
@@ -146,7 +151,8 @@ fn holds_as(part: &Failure, whole: &Failure) -> bool {
             .iter()
             .find(|w| (w.kind, &w.name) == (h.kind, &h.name));
         match of_whole {
-            Some(w) => h.bytes == w.bytes && is_of(&h.per_mille, &w.per_mille),
+            Some(w) if h.kind == "task" => h.bytes <= w.bytes,
+            Some(w) => h.bytes.abs_diff(w.bytes) <= w.bytes / 50,
             None => !h.name.starts_with("in no counter"),
         }
     })

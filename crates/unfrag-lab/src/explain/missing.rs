@@ -93,14 +93,18 @@ fn lacks_usable(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
 /// KiB of the smallest page of any machine.
 const SMALLEST_PAGE_KIB: u64 = 4;
 
-/// Whether what the text has of the zones is the `pages` that it says of the whole; `None` where nothing tells. Of pages of
-/// unknown size it is known that some zones are missing, not that none is.
-fn is_all(memory: &Memory, kib: u64, pages: Option<u64>) -> Option<bool> {
+/// Whether the zones of the text, which have `kib`, are the whole, of which it says that it is `pages`; `None` where nothing
+/// tells, or they differ by up to `doubt` of them. Of pages of unknown size it is known that some zones are missing, not
+/// that none is.
+fn is_all(memory: &Memory, kib: u64, pages: Option<u64>, doubt: u64) -> Option<bool> {
     let pages = pages.filter(|n| *n > 0)?;
-    match page_kib(memory) {
-        Some(page) => Some(kib >= pages.saturating_mul(page)),
-        None => (kib < pages.saturating_mul(SMALLEST_PAGE_KIB)).then_some(false),
+    let page = page_kib(memory);
+    let whole = pages.saturating_mul(page.unwrap_or(SMALLEST_PAGE_KIB));
+    if kib.saturating_add(doubt) < whole {
+        return Some(false);
     }
+    // Counters are read one after another.
+    (page.is_some() && kib.saturating_add(kib / 64) >= whole).then_some(true)
 }
 
 /// Free memory of all zones against what the text says of the whole: whether some is missing, or all is there; `None` where
@@ -108,14 +112,14 @@ fn is_all(memory: &Memory, kib: u64, pages: Option<u64>) -> Option<bool> {
 fn is_counted(memory: &Memory) -> Option<bool> {
     let free = sum(memory, "free");
     let counted = memory.pages.get("free").copied();
-    is_all(memory, free.saturating_add(free / 3), counted)
+    is_all(memory, free, counted, free / 3)
 }
 
 /// Whether the zones are as large as the machine's page frames.
 fn is_all_ram(memory: &Memory) -> Option<bool> {
     let present = sum(memory, "present");
     let pages = memory.ram_pages.filter(|_| present > 0);
-    is_all(memory, present.saturating_add(present / 20), pages)
+    is_all(memory, present, pages, present / 20)
 }
 
 /// Whether the text shows that it has all zones: each with its sizes, none above it missing, and none below it, which the
