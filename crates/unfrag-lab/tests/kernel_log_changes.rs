@@ -76,21 +76,9 @@ fn zone_is_of(part: &ZoneAnswer, whole: &Failure, is_judged: bool) -> bool {
     })
 }
 
-/// Logs of which the lines that are cut off decide, and nothing before them says that they are missing: the page size, the
-/// sum of free lists against a counter that drifted, the cpuset, the zone HighMem. Of their parts only what was read is
-/// compared, not the verdict.
-const LAST_LINES_DECIDE: [&str; 6] = [
-    "cpuset-node.txt",
-    "drifted-counter.txt",
-    "highmem-lowmem.txt",
-    "ia64-2nodes-oom.txt",
-    "ia64-overflow.txt",
-    "ppc64-power7-order0.txt",
-];
-
 /// What a report of a changed log says that no report of the whole logs says, by the one that is most like it.
-fn beyond_one(part: &Failure, whole: &[Failure], is_read_only: bool) -> Option<String> {
-    let wrong = whole.iter().map(|w| unlike(part, w, is_read_only));
+fn beyond_one(part: &Failure, whole: &[Failure]) -> Option<String> {
+    let wrong = whole.iter().map(|w| unlike(part, w));
     let least = wrong.min_by_key(Vec::len).unwrap_or(vec!["a report"]);
     (!least.is_empty()).then(|| {
         format!(
@@ -105,11 +93,10 @@ fn beyond_one(part: &Failure, whole: &[Failure], is_read_only: bool) -> Option<S
 }
 
 /// What of a report is neither as in one of the whole log nor unknown.
-fn unlike(part: &Failure, w: &Failure, is_read_only: bool) -> Vec<&'static str> {
-    let is_unknown = is_read_only || part.verdict.is_none() || part.verdict == Some("incomplete");
+fn unlike(part: &Failure, w: &Failure) -> Vec<&'static str> {
+    let is_unknown = part.verdict.is_none() || part.verdict == Some("incomplete");
     // Without its release or its flags a request is judged by other rules, which is said.
-    let is_judged =
-        part.kernel == w.kernel && part.verdict.is_some() && part.gfp == w.gfp && !is_read_only;
+    let is_judged = part.kernel == w.kernel && part.verdict.is_some() && part.gfp == w.gfp;
     let checks = [
         // What a slab cache says of a failure that stands elsewhere names the order of the cache.
         (
@@ -129,12 +116,9 @@ fn unlike(part: &Failure, w: &Failure, is_read_only: bool) -> Vec<&'static str> 
             "zone",
             part.zones.iter().all(|z| zone_is_of(z, w, is_judged)),
         ),
-        (
-            "page size",
-            is_read_only || is_of(&part.page_bytes, &w.page_bytes),
-        ),
-        ("holder", is_read_only || holds_as(part, w)),
-        ("setting", is_read_only || advises_as(part, w)),
+        ("page size", is_of(&part.page_bytes, &w.page_bytes)),
+        ("holder", holds_as(part, w)),
+        ("setting", advises_as(part, w)),
         ("stall", is_of(&part.stall_ms, &w.stall_ms)),
         ("control group", is_of(&part.cgroup, &w.cgroup)),
     ];
@@ -168,13 +152,10 @@ fn advises_as(part: &Failure, whole: &Failure) -> bool {
 }
 
 /// What the answer to a changed log says that the whole logs do not.
-fn all_beyond(name: &str, text: &str, whole: &[Failure]) -> Vec<String> {
-    let is_read_only = LAST_LINES_DECIDE.contains(&name);
+fn all_beyond(text: &str, whole: &[Failure]) -> Vec<String> {
     let answer = explained(text);
     let beyond = answer.reports.iter();
-    let mut all: Vec<String> = beyond
-        .filter_map(|part| beyond_one(part, whole, is_read_only))
-        .collect();
+    let mut all: Vec<String> = beyond.filter_map(|part| beyond_one(part, whole)).collect();
     let (n, of) = (failures(&answer.reports), failures(whole));
     if n > of {
         all.push(format!("{n} failures of {of}"));
@@ -212,7 +193,7 @@ fn a_log_that_is_cut_or_lacks_a_line_tells_no_more_than_the_whole() {
                 ("from", &lines[at..]),
                 ("without", &dropped[..]),
             ] {
-                for what in all_beyond(&name, &part.join("\n"), &whole) {
+                for what in all_beyond(&part.join("\n"), &whole) {
                     wrong.push(format!("{name} {how} line {}: {what}", at + 1));
                 }
             }
@@ -260,7 +241,7 @@ fn a_log_behind_the_beginning_of_another_tells_what_each_tells() {
     with_others(|chance, [(name, text), (other_name, other)], whole| {
         let lines: Vec<&str> = text.lines().collect();
         let cut = lines[..chance.below(lines.len())].join("\n");
-        for what in all_beyond(name, &format!("{cut}\n{other}"), whole) {
+        for what in all_beyond(&format!("{cut}\n{other}"), whole) {
             wrong.push(format!("{name}, cut, then {other_name}: {what}"));
         }
     });
@@ -276,20 +257,8 @@ fn lines_of_two_hosts_in_one_log_tell_what_each_tells() {
             "Mar  3 01:02:03 beta-2.example kernel: ",
         ];
         let mixed = mixed(chance, [text, other], before);
-        for what in all_beyond(name, &mixed, whole) {
+        for what in all_beyond(&mixed, whole) {
             wrong.push(format!("{name} mixed with {other_name}: {what}"));
-        }
-    });
-    fail_if_any(&wrong);
-}
-
-#[test]
-fn lines_of_two_logs_among_one_another_tell_what_each_tells() {
-    let mut wrong = vec![];
-    with_others(|chance, [(name, text), (other_name, other)], whole| {
-        let mixed = mixed(chance, [text, other], ["", ""]);
-        for what in all_beyond(name, &mixed, whole) {
-            wrong.push(format!("{name} among {other_name}: {what}"));
         }
     });
     fail_if_any(&wrong);
@@ -306,7 +275,7 @@ fn reports_of_one_host_printed_into_one_another_tell_what_each_tells() {
         let whole = [explained(&text).reports, explained(&other).reports].concat();
         for _ in 0..rounds {
             let mixed = mixed(&mut chance, [&text, &other], ["", ""]);
-            for what in all_beyond(&name, &mixed, &whole) {
+            for what in all_beyond(&mixed, &whole) {
                 wrong.push(format!("{name}: {what}"));
             }
         }
@@ -341,7 +310,7 @@ fn each_changed(mut change: impl FnMut(&mut Chance, &str) -> (String, String)) {
         let whole = explained(&text).reports;
         for _ in 0..rounds {
             let (how, changed) = change(&mut chance, &text);
-            for what in all_beyond(&name, &changed, &whole) {
+            for what in all_beyond(&changed, &whole) {
                 wrong.push(format!("{name} {how}: {what}"));
             }
         }

@@ -126,7 +126,9 @@ fn is_all_ram(memory: &Memory) -> Option<bool> {
 /// count of page frames tells, or the lowest zone of all.
 pub fn has_all(memory: &Memory) -> bool {
     let zones = || memory.zones.iter().filter(|z| z.name != "Device");
-    let columns = zones().filter_map(|z| Some(z.reserve.as_ref()?.len())).max();
+    let columns = zones()
+        .filter_map(|z| Some(z.reserve.as_ref()?.len()))
+        .max();
     let is_whole = |z: &Zone| {
         let has_columns = z.reserve.as_ref().map(Vec::len) == columns;
         z.size_kib().is_some() && has_columns && !lacks_above(z, memory)
