@@ -34,6 +34,14 @@ pub struct Stripped<'a> {
 }
 
 impl Stripped<'_> {
+    /// The kernel's own time, in seconds.
+    pub fn uptime(&self) -> Option<f64> {
+        match self.micros.parse::<u64>() {
+            Ok(micros) => Some(micros as f64 / 1e6),
+            Err(_) => seconds_since_boot(self.uptime),
+        }
+    }
+
     /// The time of the message; the kernel's own for its clock, the date for its text.
     pub fn stamp(&self) -> Option<Stamp> {
         let shown = if self.date.is_empty() {

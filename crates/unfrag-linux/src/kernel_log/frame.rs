@@ -5,7 +5,7 @@
 
 use super::decode::Clean;
 use super::envelope::{self, Stripped};
-use super::shape::{self, Quoting, Shape};
+use super::shape::{self, Quoting, Seen, Shape};
 use super::statement::{Kind, kind_of};
 use std::borrow::Cow;
 
@@ -37,12 +37,11 @@ impl Frame {
     pub fn of<'a>(lines: impl Iterator<Item = &'a Clean>) -> Frame {
         let lines: Vec<&str> = lines.map(|l| l.text.as_str()).collect();
         let quoting = Quoting::of(&lines);
-        let lines: Vec<&str> = lines.iter().map(|l| quoting.off(l)).collect();
+        let lines: Vec<Seen> = lines.iter().map(|l| Seen::of(quoting.off(l))).collect();
         let shapes = shape::shapes(&lines);
         // Where most lines are of a known form, none needs it.
-        let is_known = |l: &&&str| envelope::strip(l).is_framed;
-        let needs_common =
-            !shapes.is_empty() || lines.iter().filter(is_known).count() * 2 < lines.len();
+        let framed = lines.iter().filter(|l| l.stripped.is_framed).count();
+        let needs_common = !shapes.is_empty() || framed * 2 < lines.len();
         Frame {
             common: needs_common.then(|| shape::common(&lines)).flatten(),
             shapes,
