@@ -136,7 +136,8 @@ pub fn has_all(memory: &Memory) -> bool {
     let has = |kind| zones().any(|z| kind_of(&z.name) == kind);
     // Of three columns with DMA32 and Normal one is Movable's, so that there is no DMA.
     let is_without_dma = columns == Some(3) && has(ZoneKind::Dma32) && has(ZoneKind::Normal);
-    let has_lowest = has(ZoneKind::Dma) || is_without_dma;
+    // A kernel with one column has one zone.
+    let has_lowest = has(ZoneKind::Dma) || is_without_dma || columns == Some(1);
     columns.is_some()
         && zones().all(is_whole)
         && match (is_all_ram(memory), is_counted(memory)) {
