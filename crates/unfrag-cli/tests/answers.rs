@@ -142,7 +142,7 @@ fn without_zoneinfo_it_is_not_known_how_many_huge_pages_there_are_at_most() {
     let shown = said(&["doctor", "--huge", "5"], "dma-huge-without-zoneinfo");
     assert!(
         shown.starts_with(
-            "not known: 0 can be had now, and 7 more if zone DMA of node 0 does not keep them"
+            "not known: 7 at most can be had now, 7 of them if zone DMA of node 0 does not keep them"
         ),
         "{shown}"
     );

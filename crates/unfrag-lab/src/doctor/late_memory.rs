@@ -50,7 +50,7 @@ pub(super) fn add(
         late.saturating_mul(geometry.page_size) >> 20
     );
     let Some(beyond) = free_beyond_zones(e, zones, geometry) else {
-        found[at].huge_pages = at_least(found[at].huge_pages);
+        found[at].huge_pages = without_numbers(found[at].huge_pages);
         notes.push(format!(
             "{memory} yet; whether it is free is not known (MemFree and the free pages of all zones would tell)"
         ));
@@ -105,8 +105,8 @@ fn free_beyond_zones(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> 
     Some(free.saturating_sub(in_zones?))
 }
 
-/// A forecast to which memory may have to be added: its numbers are no longer known, nor is a bound.
-fn at_least(f: Forecast) -> Forecast {
+/// The forecast of a zone to which free memory may have to be added: none of its numbers is known then, nor a bound.
+fn without_numbers(f: Forecast) -> Forecast {
     Forecast {
         perhaps_now: f.perhaps_now,
         compaction_unhindered: f.compaction_unhindered,

@@ -135,7 +135,7 @@ fn deferred_memory_counts_as_free() {
         ("MemFree: 20000 kB\n", Some(10)),
         ("", None),
     ] {
-        let amounts = format!("MemTotal: 81920 kB\n{free}");
+        let amounts = format!("MemTotal: 81920 kB\n{free}DirectMap4k: 81920 kB\n");
         host.insert("meminfo", amounts.into_bytes());
         let d = examined(&host).diagnosis;
         assert_eq!(d.huge_pages.now, now, "{free}");
@@ -151,7 +151,7 @@ fn deferred_memory_counts_as_free() {
 fn memory_of_zones_that_are_missing_is_not_taken_for_memory_that_comes_later() {
     let mut host = host();
     // Four times what the zone could ever manage: another zone or node has it.
-    let amounts = b"MemTotal: 163840 kB\nMemFree: 140000 kB\n".to_vec();
+    let amounts = b"MemTotal: 163840 kB\nMemFree: 140000 kB\nDirectMap4k: 4 kB\n".to_vec();
     host.insert("meminfo", amounts);
     let d = examined(&host).diagnosis;
     assert_eq!((d.huge_pages.now, d.huge_pages.at_most), (None, None));

@@ -118,9 +118,9 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Slab caches");
         slab_table(d, &mut out);
     }
-    if d.atomic.iter().any(is_said) {
+    if d.atomic.iter().any(|r| is_said(r, d)) {
         head(&mut out, "Requests that may not wait (GFP_ATOMIC)");
-        for r in d.atomic.iter().filter(|r| is_said(r)) {
+        for r in d.atomic.iter().filter(|r| is_said(r, d)) {
             let _ = writeln!(out, "  {}", atomic_line(r, d));
         }
     }
@@ -154,9 +154,11 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
     out
 }
 
-/// Whether anything is known of such requests.
-fn is_said(r: &AtomicRisk) -> bool {
-    r.verdict != "unknown" || r.in_a_row_at_most.is_some_and(|n| n > 0)
+/// Whether anything is known of such requests: without marks, a bound says no more than the free blocks do.
+fn is_said(r: &AtomicRisk, d: &Diagnosis) -> bool {
+    let of_node = || d.zones.iter().filter(|z| z.node == r.node);
+    let has_marks = of_node().all(|z| z.watermarks.is_some());
+    r.verdict != "unknown" || (has_marks && r.in_a_row_at_most.is_some_and(|n| n > 0))
 }
 
 fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
@@ -176,10 +178,9 @@ fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
         (None, None) => write!(out, "{verdict}; {least} or more in a row succeed"),
         (None, Some(most)) => {
             let most = count(most);
-            let lacks_marks = d
-                .zones
-                .iter()
-                .any(|z| z.node == r.node && z.watermarks.is_none());
+            let lacks_marks = d.zones.iter().any(|z| {
+                z.node == r.node && (z.watermarks.is_none() || z.protection_pages.is_none())
+            });
             let by = match lacks_marks {
                 true => "what watermarks and protection keep back (zoneinfo tells)",
                 false => {

@@ -323,7 +323,9 @@ pub fn pcp_pages(zone: &zoneinfo::Zone) -> Option<u64> {
     let counts =
         |s: &zoneinfo::Pageset| s.fields.iter().filter(|(name, _)| *name == "count").count();
     let mut sets = zone.pagesets.iter().flatten();
-    (whole::is_read_whole(zone) && sets.all(|s| counts(s) == 1)).then(|| listed(zone))
+    // Without the line that names a CPU, its numbers stand among those of another one, or of the zone.
+    let is_told = zone.last.get("count").is_none() && sets.all(|s| counts(s) == 1);
+    (whole::is_read_whole(zone) && is_told).then(|| listed(zone))
 }
 
 /// Pages on those per-CPU lists that the text has.

@@ -7,7 +7,8 @@ use unfrag_linux::procfs::{PageTypeInfo, ZoneInfo, zoneinfo::Zone};
 /// Whether a zone's lines were read to the last: counters that are not there are then those that its kernel does not have.
 /// The lines after the per-CPU lists end a populated zone.
 pub fn is_read_whole(zone: &Zone) -> bool {
-    !zone.last.0.is_empty() || is_empty(zone)
+    let ends = ["start_pfn", "all_unreclaimable", "node_unreclaimable"];
+    ends.iter().any(|name| zone.last.get(name).is_some()) || is_empty(zone)
 }
 
 /// Pages that the allocator manages of a zone: all that it has in kernels before 3.9, which tell it of no zone.
