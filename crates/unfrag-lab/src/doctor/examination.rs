@@ -220,9 +220,10 @@ fn reclaimable(e: &Evidence) -> Option<u64> {
     let cache = e
         .meminfo_bytes("Cached")?
         .saturating_add(e.meminfo_bytes("Buffers")?);
-    // Shared memory is counted as cache, and goes to swap alone.
-    let cache = cache.saturating_sub(e.meminfo_bytes("Shmem")?);
-    Some(cache.saturating_add(e.meminfo_bytes("SReclaimable")?))
+    let slab = e.meminfo_bytes("SReclaimable")?;
+    // Shared memory is counted as cache, and goes to swap alone. It stands before slab, but in kernels before 2.6.32.
+    let shared = e.meminfo_bytes("Shmem").unwrap_or(0);
+    Some(cache.saturating_sub(shared).saturating_add(slab))
 }
 
 fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
