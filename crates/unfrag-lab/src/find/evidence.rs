@@ -119,16 +119,12 @@ fn last_telling(all: &[Snapshot]) -> Option<usize> {
 /// where snapshots are.
 pub(super) fn is_procfs(path: &Path) -> bool {
     let tells = |f: &&str| path.join(f).is_file();
-    if !TELLING.iter().any(|f| tells(&f)) {
+    if !TELLING.iter().any(tells) {
         return false;
     }
     let is_other = |name: &str| {
         let of = |f: &&str| name.contains(*f) && name != *f;
-        !KNOWN.contains(&name)
-            && TELLING
-                .iter()
-                .chain(&["slabinfo", "kpageflags"])
-                .any(|f| of(&f))
+        !KNOWN.contains(&name) && TELLING.iter().chain(&["slabinfo", "kpageflags"]).any(of)
     };
     let names = fs::read_dir(path).into_iter().flatten().flatten();
     path == Path::new("/proc")
