@@ -427,6 +427,6 @@ fn observing_pressure_finds_every_event_explained() {
     let o = check_observed(rec);
     assert_eq!(o.unclassified, 0);
     assert_eq!(class(&o, MIGRATED), (41_527, 41_527));
-    assert_eq!(class(&o, FAULTS), (137, 137));
-    assert_eq!(class(&o, COLLAPSES), (0, 0));
+    assert_eq!(class(&o, FAULTS), (132, 132));
+    assert_eq!(class(&o, COLLAPSES), (5, 5));
 }
