@@ -111,7 +111,7 @@ fn timed(settings: &[(String, String)]) -> Result<Vec<Setting>> {
 
 /// Replays a recording.
 #[pyfunction]
-#[pyo3(signature = (path, kernels, settings, recorded, memory, mode, start, reclaim, compaction, members, snapshots, release, memory_budget, progress))]
+#[pyo3(signature = (path, kernels, settings, recorded, memory, mode, start, reclaim, compaction, members, snapshots, release, any_share, memory_budget, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn replay(
     py: Python<'_>,
@@ -127,6 +127,7 @@ pub fn replay(
     members: Option<u32>,
     snapshots: Vec<PathBuf>,
     release: Option<String>,
+    any_share: bool,
     memory_budget: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
@@ -163,6 +164,7 @@ pub fn replay(
             .map(|name| chosen("compaction", name, &compactions))
             .transpose()?,
         members,
+        any_share,
     };
     run(py, progress, move |reporter| {
         let options = Options {

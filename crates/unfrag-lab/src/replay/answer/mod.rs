@@ -28,7 +28,7 @@ mod schedule;
 mod watch;
 
 pub use observe::observe;
-pub use options::{CompactionChoice, Mode, Options, ReclaimChoice};
+pub use options::{CompactionChoice, LEAST_SHARE, Mode, Options, ReclaimChoice};
 pub use report::Report;
 pub use run::replay;
 pub use watch::{NoWatch, Watch};

@@ -216,6 +216,7 @@ pub fn trust(report: &Report) -> Trust {
     let Some((kernel, accuracy, worst)) = worst else {
         sentences.push(unmeasured(report).into());
         push_breakdowns(report, &mut sentences);
+        sentences.extend(share(report));
         return Trust {
             grade: None,
             decided_by: None,
@@ -241,6 +242,7 @@ pub fn trust(report: &Report) -> Trust {
                 .into(),
         );
     }
+    sentences.extend(share(report));
     let lost = report.recording.lost_events;
     if lost > 0 {
         let all = lost.saturating_add(report.recording.events);
@@ -264,6 +266,15 @@ fn push_breakdowns(report: &Report, sentences: &mut Vec<String>) {
             sentences.push(format!("No answer under {}: {why}.", k.kernel));
         }
     }
+}
+
+/// How much of what the host allocated was recorded, where that is known.
+fn share(report: &Report) -> Option<String> {
+    let share = report.recording.share_of_allocations?;
+    Some(format!(
+        "The trace has {} of the pages that the host allocated.",
+        percent(share)
+    ))
 }
 
 /// Why nothing was measured.
