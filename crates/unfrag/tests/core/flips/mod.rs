@@ -136,6 +136,18 @@ const NO_EFFECT: &[NoEffect] = &[
         "without a boost no caller names a mark that is neither the min nor the low one",
     ),
     (
+        "compact.notices_capture_late",
+        "*",
+        |r| r.compact.is_some_and(|c| c.capture == Capture::No),
+        "no block comes together for a request",
+    ),
+    (
+        "compact.passes_over_next",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.skips),
+        "each run begins at the ends of the zone",
+    ),
+    (
         "compact.async_leaves_block",
         "*",
         |r| !r.compact.is_some_and(|c| c.modes),
@@ -155,6 +167,12 @@ const NO_EFFECT: &[NoEffect] = &[
     ),
     (
         "compact.proactive.weighted_stop",
+        "*",
+        |r| r.compact.is_some_and(|c| c.chooser == Chooser::Evacuator),
+        "the evacuator follows demand, not a score",
+    ),
+    (
+        "compact.proactive.counts_as_daemon",
         "*",
         |r| r.compact.is_some_and(|c| c.chooser == Chooser::Evacuator),
         "the evacuator follows demand, not a score",
