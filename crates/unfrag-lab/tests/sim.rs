@@ -9,7 +9,10 @@ use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::start::Start;
 
 const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
-const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
+const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE
+    .union(Gfp::COMP)
+    .union(Gfp::NOMEMALLOC)
+    .union(Gfp::NOWARN);
 
 /// Pages of the machine.
 const ALL: u64 = PAGES as u64;

@@ -6,6 +6,7 @@
 //! Invariant: what is prepared depends on the recording alone, never on the kernel that will run it.
 
 use super::fit::fitted;
+use super::huge_touches::Touches;
 use super::inference::{Inferred, infer};
 use super::sim::Sim;
 use crate::era::{Era, sysctl};
@@ -33,6 +34,8 @@ pub struct Prepared<'r> {
     pub occupancy: bool,
     /// What the recorded kernel's reclaim did, if anything.
     pub reclaim: RecordedReclaim,
+    /// What tasks take after faults that get no huge page.
+    pub touches: Touches,
     /// What was inferred.
     pub inferred: Inferred,
     /// Snapshots from the start on, and when they were taken in the trace's clock.
@@ -96,6 +99,7 @@ impl<'r> Prepared<'r> {
             || RecordedReclaim::of(input.clone(), &causes),
         );
         firsts?.mark(&mut start);
+        let touches = Touches::of(&causes, start.geometry.huge_order)?;
         Ok(Prepared {
             input,
             era,
@@ -103,6 +107,7 @@ impl<'r> Prepared<'r> {
             exact,
             occupancy,
             reclaim: reclaim?,
+            touches,
             inferred,
             snapshots,
             first,
