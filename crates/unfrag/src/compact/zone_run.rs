@@ -391,6 +391,9 @@ impl Compaction {
             && let Some(ix) = self.free.search.source(m, &c, (self.migrate, self.free.at))
         {
             (self.migrate, found_fast) = (ix, true);
+            if rules.finishes_found_block {
+                self.began = ix;
+            }
         }
         loop {
             let at = self.migrate;
@@ -423,6 +426,9 @@ impl Compaction {
             let held = &mut self.mover.sources;
             let found = sources::scan(m, (&c, rules), cpu, (at, end), whole, held);
             self.scanned += m.compact_counters.compact_migrate_scanned - before;
+            if found.taken > 0 && rules.skips && rules.marks_at_once && !c.ignores_skips {
+                m.frames.set_skipped(at, true);
+            }
             if found.at >= end && (found.taken == 0 || whole) && rules.skips {
                 m.frames.set_skipped(at, true);
                 let next = match rules.passes_over_next {

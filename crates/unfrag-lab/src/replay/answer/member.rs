@@ -79,7 +79,7 @@ impl Prepared<'_> {
             sim.enable_reclaim(&self.reclaim, pace);
         }
         if compacts_itself {
-            sim.enable_own_compaction(&self.recorded_daemon());
+            sim.enable_own_compaction(&self.recorded_daemon(q));
         }
         if options.compaction() == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
@@ -131,10 +131,12 @@ impl Prepared<'_> {
     }
 
     /// The recorded kernel's daemon. Compaction ahead of demand begins when the trace shows it first, or with the
-    /// replay where the trace shows nothing of kcompactd.
-    fn recorded_daemon(&self) -> RecordedDaemon {
+    /// replay where the trace shows nothing of kcompactd, or a proactiveness is asked for that the recorded kernel did not
+    /// work by.
+    fn recorded_daemon(&self, q: &Question<'_>) -> RecordedDaemon {
         let c = &self.causes;
-        let unseen = (!c.shows_kcompactd).then_some(self.start.time);
+        let unseen = !c.shows_kcompactd || q.asks_for("vm.compaction_proactiveness");
+        let unseen = unseen.then_some(self.start.time);
         RecordedDaemon {
             proactive_from: c.proactive_from.or(unseen),
             runs: c.kcompactd_runs.clone(),

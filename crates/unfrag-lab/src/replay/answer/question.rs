@@ -22,6 +22,13 @@ pub(super) struct Question<'q> {
     pub(super) options: &'q Options,
 }
 
+impl Question<'_> {
+    /// Whether a value of this setting is asked for.
+    pub(super) fn asks_for(&self, setting: &str) -> bool {
+        self.options.set.iter().any(|(name, _)| name == setting)
+    }
+}
+
 impl Prepared<'_> {
     pub(super) fn question<'q>(&self, name: &str, options: &'q Options) -> Result<Question<'q>> {
         let p = preset(name).ok_or_else(|| {

@@ -42,6 +42,7 @@ impl Flips<'_> {
         self.switch("compact.modes", |c| &mut c.modes);
         self.switch("compact.order_failed", |c| &mut c.order_failed);
         self.switch("compact.skips", |c| &mut c.skips);
+        self.switch("compact.marks_at_once", |c| &mut c.marks_at_once);
         self.switch("compact.passes_over_next", |c| &mut c.passes_over_next);
         self.rule(
             "compact.compound",
@@ -53,6 +54,9 @@ impl Flips<'_> {
             &mut c.spares_wanted_order
         });
         self.switch("compact.fast_search", |c| &mut c.fast_search);
+        self.switch("compact.finishes_found_block", |c| {
+            &mut c.finishes_found_block
+        });
         self.rule(
             "compact.capture",
             &[

@@ -136,10 +136,22 @@ const NO_EFFECT: &[NoEffect] = &[
         "without a boost no caller names a mark that is neither the min nor the low one",
     ),
     (
+        "compact.finishes_found_block",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.fast_search),
+        "nothing is searched",
+    ),
+    (
         "compact.notices_capture_late",
         "*",
         |r| r.compact.is_some_and(|c| c.capture == Capture::No),
         "no block comes together for a request",
+    ),
+    (
+        "compact.marks_at_once",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.skips),
+        "no pageblock is marked",
     ),
     (
         "compact.passes_over_next",
