@@ -103,7 +103,7 @@ impl Watch for Watcher<'_> {
 
 /// Replays a recording.
 #[pyfunction]
-#[pyo3(signature = (path, kernels, settings, memory, mode, start, reclaim, compaction, members, snapshots, release, memory_budget, progress))]
+#[pyo3(signature = (path, kernels, settings, memory, mode, start, reclaim, compaction, members, snapshots, release, any_share, memory_budget, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn replay(
     py: Python<'_>,
@@ -118,6 +118,7 @@ pub fn replay(
     members: Option<u32>,
     snapshots: Vec<PathBuf>,
     release: Option<String>,
+    any_share: bool,
     memory_budget: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
@@ -152,6 +153,7 @@ pub fn replay(
             .map(|name| chosen("compaction", name, &compactions))
             .transpose()?,
         members,
+        any_share,
     };
     run(py, progress, move |reporter| {
         let name = name_of(&path);

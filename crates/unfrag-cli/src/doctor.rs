@@ -67,7 +67,7 @@ pub struct Args {
 struct Answer {
     wanted: u64,
     means: Attainability,
-    predicted: u64,
+    predicted: Option<u64>,
     answer: String,
     commands: Vec<String>,
 }

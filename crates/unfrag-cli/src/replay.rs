@@ -69,6 +69,9 @@ pub struct Args {
     /// is, which is known roughly; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
     members: Option<u32>,
+    /// Replay, too, where little of what the host allocated was recorded
+    #[arg(long)]
+    any_share: bool,
     /// Memory for what is made of the recording's events; what exceeds it goes to a temporary file
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "128M")]
     memory_budget: u64,
@@ -245,6 +248,7 @@ fn options(args: &Args) -> replay::Options {
             Compaction::None => replay::CompactionChoice::None,
         }),
         members: args.members,
+        any_share: args.any_share,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! No file of procfs names the page size. What is surest comes first: what is asked for on the command line; the names of
 //! DirectMap lines; MemTotal over the pages that zones manage, which do not change with time; Hugepagesize over the pages
-//! of a pageblock; a Hugepagesize that hosts of one page size alone have; MemFree over the pages that are free last, as
-//! two files may be of two moments.
+//! of a pageblock; a Hugepagesize that hosts of one page size alone have; MemFree over the pages that are free, as
+//! two files may be of two moments; what all slabs are multiples of last.
 //!
 //! Invariant: what was assumed is told apart from what was derived ([`PageSizeFrom`]), and two files that
 //! contradict each other are named in [`Found::notes`].
@@ -99,6 +99,8 @@ pub struct Counts<'a> {
     pub pageblock_order: Option<u32>,
     /// Number of orders.
     pub orders: Option<usize>,
+    /// Bytes that the slabs of all caches are multiples of.
+    pub slab_unit: Option<u64>,
 }
 
 /// A geometry, and what a reader must know of it.
@@ -128,7 +130,9 @@ pub fn find(counts: &Counts) -> Found {
         .or(by_total)
         .or(by_huge)
         .or_else(|| by_usual_huge_page(default_huge_page, counts));
-    let derived = sure.or(by_free);
+    // No page is larger than a slab; where all slabs are larger than a page, these are the pages of other hosts.
+    let by_slabs = counts.slab_unit.filter(|n| PAGE_SIZES.contains(n));
+    let derived = sure.or(by_free).or(by_slabs);
     let (page_size, page_size_from) = match (counts.asked, derived) {
         (Some(asked), derived) => {
             if let Some(told) = derived.filter(|&told| told != asked) {
@@ -149,6 +153,13 @@ pub fn find(counts: &Counts) -> Found {
         notes.push(format!(
             "these lists have {orders} orders, and nothing tells the page size: {} are assumed for every size; give --page-size SIZE",
             bytes(page_size)
+        ));
+    }
+    if let Some(unit) = by_slabs.filter(|unit| unit % page_size != 0) {
+        notes.push(format!(
+            "pages of {} are larger than the smallest slabs ({}): the table of slab caches is of another host",
+            bytes(page_size),
+            bytes(unit)
         ));
     }
     if let (Some(free), Some(pages)) = (kib("MemFree"), counts.free)
@@ -263,6 +274,11 @@ fn huge_order(page_size: u64, default: Option<u64>, counts: &Counts) -> (u8, Opt
             bytes(page_size << o),
             bytes(page_size << order)
         )),
+        (Some(o), _) if o != order => Some(format!(
+            "the default huge page of this host has {}; all counts here are of {} blocks",
+            bytes(page_size << o),
+            bytes(page_size << order)
+        )),
         _ => None,
     };
     (order as u8, note)
@@ -369,6 +385,51 @@ mod tests {
             (g.huge_page_bytes(), g.default_huge_page),
             (2 << 20, Some(1 << 30))
         );
+    }
+
+    #[test]
+    fn slabs_tell_the_page_size_where_nothing_else_does() {
+        let of_slabs = |unit| Counts {
+            slab_unit: Some(unit),
+            ..Counts::default()
+        };
+        assert_eq!(of(&of_slabs(65_536)).0, 64);
+        assert_eq!(of(&of_slabs(65_536)).1, PageSizeFrom::Derived);
+        assert_eq!(of(&of_slabs(32_768)).1, PageSizeFrom::Assumed);
+        let m = meminfo("DirectMap4k: 5 kB\n");
+        let sure = Counts {
+            meminfo: Some(&m),
+            ..of_slabs(65_536)
+        };
+        assert_eq!(of(&sure).0, 4, "a slab may be larger than a page");
+        let asked = Counts {
+            asked: Some(65_536),
+            ..of_slabs(4096)
+        };
+        let notes = find(&asked).notes.join("; ");
+        assert!(notes.contains("of another host"), "{notes}");
+    }
+
+    #[test]
+    fn one_note_says_that_the_default_huge_page_is_another() {
+        for (kib, orders, said) in [
+            (2048u64, 11, None),
+            (1 << 20, 11, Some("larger than the largest block")),
+            (524_288, 18, Some("all counts here are of")),
+        ] {
+            let m = meminfo(&format!("Hugepagesize: {kib} kB\n"));
+            let counts = Counts {
+                asked: Some(4096),
+                meminfo: Some(&m),
+                orders: Some(orders),
+                ..Counts::default()
+            };
+            let notes = find(&counts).notes;
+            let of_size = notes.iter().filter(|n| n.contains("huge page of"));
+            let of_size: Vec<_> = of_size.collect();
+            assert_eq!(of_size.len(), usize::from(said.is_some()), "{notes:?}");
+            assert!(said.is_none_or(|s| of_size[0].contains(s)), "{notes:?}");
+        }
     }
 
     #[test]

@@ -76,15 +76,9 @@ fn without_some_of_its_files_a_host_has_the_same_numbers_or_none() {
         let Some(d) = diagnosis(&some) else { continue };
         let mut told = BTreeMap::new();
         numbers(&d, "", &mut told);
-        let has = |name: &str| some.contains_key(name);
         for (place, n) in told {
-            // Sums over zones, and what the marks allow, need the files that tell the zones.
-            let of_marks =
-                place.ends_with("huge_pages/now") && !(has("zoneinfo") && has("pagetypeinfo"));
-            // Blocks that are kept back are told by pagetypeinfo alone; a score needs all zones.
-            let of_zones = place.ends_with("/score") && !has("zoneinfo");
             let is_derived = place.ends_with("page_size") || place.contains("huge_page_bytes");
-            if of_marks || of_zones || is_derived {
+            if is_derived {
                 continue;
             }
             assert_eq!(
@@ -95,6 +89,102 @@ fn without_some_of_its_files_a_host_has_the_same_numbers_or_none() {
             );
         }
     }
+}
+
+/// Whether a bound of a cut text holds the number of the whole one, which stands without the bound's name.
+fn holds(place: &str, bound: f64, known: &BTreeMap<String, f64>) -> bool {
+    let whole = place.replace("_at_most", "").replace("_at_least", "");
+    known.get(&whole).is_none_or(|&n| match place {
+        _ if place.contains("_at_most") => bound >= n,
+        _ if place.contains("_at_least") => bound <= n,
+        _ => true,
+    })
+}
+
+/// Numbers by their place, bounds and verdicts on requests that may not wait among them.
+fn all_numbers(value: &Value) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    numbers(value, "", &mut all);
+    for (place, list) in [
+        ("/zones", &value["zones"]),
+        ("/nodes", &value["nodes"]),
+        ("/atomic", &value["atomic"]),
+    ] {
+        for item in list.as_array().unwrap() {
+            let own = |key: &str| item.get(key).map_or(String::new(), |v| v.to_string() + ".");
+            let own = ["node", "zone", "order"].map(own).concat();
+            let fields = item.as_object().unwrap().iter();
+            let forecast = item.get("huge_pages").and_then(Value::as_object);
+            let inner = forecast.into_iter().flatten();
+            for (name, n) in fields.chain(inner) {
+                let bounded = name.contains("now") || name.starts_with("in_a_row");
+                if let Some(n) = n.as_f64().filter(|_| bounded) {
+                    all.insert(format!("{place}/{own}/{name}"), n);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_text_that_is_cut_after_any_line_tells_nothing_that_the_whole_does_not() {
+    let whole = files();
+    let known = all_numbers(&diagnosis(&whole).unwrap());
+    let verdicts = |d: &Value| -> Vec<Value> {
+        let risks = d["atomic"].as_array().unwrap();
+        risks.iter().map(|r| r["verdict"].clone()).collect()
+    };
+    let truth = verdicts(&diagnosis(&whole).unwrap());
+    let mut wrong: Vec<String> = vec![];
+    for file in FILES {
+        let text = String::from_utf8(whole[file].clone()).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let heads = (0..lines.len()).map(|n| (n, lines[..n].concat()));
+        // Nor one that lacks a line, which may be a zone's only one, or its heading.
+        // Old kernels have no line of shared memory.
+        let may_lack = |n: &usize| !lines[*n].starts_with("Shmem:");
+        let gaps = (0..lines.len())
+            .filter(may_lack)
+            .map(|n| (n, [&lines[..n], &lines[n + 1..]].concat().concat()));
+        for (n, cut) in heads.chain(gaps) {
+            let mut some = whole.clone();
+            some.insert(file, cut.into_bytes());
+            let Some(d) = diagnosis(&some) else { continue };
+            for (place, n_cut) in all_numbers(&d) {
+                let is_derived = place.ends_with("page_size") || place.contains("huge_page_bytes");
+                // Of caches only the largest are shown.
+                let is_not_shown = place.starts_with("/slabs/") && !known.contains_key(&place);
+                if is_derived || is_not_shown {
+                    continue;
+                }
+                let is_bound = place.contains("_at_most")
+                    || place.contains("_at_least")
+                    || place.contains("perhaps");
+                let is_right = match is_bound {
+                    true => holds(&place, n_cut, &known),
+                    false => known.get(&place) == Some(&n_cut),
+                };
+                if !is_right {
+                    let truth = known.get(&place);
+                    wrong.push(format!(
+                        "{file}, line {n}: {place} is {n_cut}, not {truth:?}"
+                    ));
+                }
+            }
+            for (one, other) in verdicts(&d).iter().zip(&truth) {
+                if one != other && one != "unknown" {
+                    wrong.push(format!("{file}, line {n}: {one}, not {other}"));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong numbers:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
 }
 
 #[test]

@@ -498,3 +498,101 @@ fn what_is_not_read_is_named_with_its_reason() {
     let skipped: Vec<&str> = read.skipped.iter().map(|s| s.file.as_str()).collect();
     assert_eq!(skipped, ["meminfo", "vmstat"]);
 }
+
+/// A directory with one thing in it that is not read, and what is said of it.
+#[test]
+fn nothing_in_a_directory_is_passed_over_without_a_word() {
+    type Make = fn(&Path);
+    let row = "Node 0, zone Normal 1 2 3\n";
+    let cases: [(&str, Make, &str, &str); 8] = [
+        (
+            "a link to a directory",
+            |d| std::os::unix::fs::symlink("/proc/self", d.join("proc")).unwrap(),
+            "proc",
+            "a link",
+        ),
+        (
+            "a link to an archive",
+            |d| std::os::unix::fs::symlink("/no/such", d.join("sos.tar.gz")).unwrap(),
+            "sos.tar.gz",
+            "a link",
+        ),
+        (
+            "an archive in a directory",
+            |d| {
+                fs::create_dir(d.join("in")).unwrap();
+                fs::write(d.join("in/more.tar"), "x").unwrap();
+            },
+            "in/more.tar",
+            "an archive inside",
+        ),
+        (
+            "a socket",
+            |d| drop(std::os::unix::net::UnixListener::bind(d.join("vmstat")).unwrap()),
+            "vmstat",
+            "neither a file",
+        ),
+        (
+            "text of something else",
+            |d| fs::write(d.join("zoneinfo.txt"), "no zone in it\n").unwrap(),
+            "zoneinfo.txt",
+            "not the text of one moment",
+        ),
+        (
+            "two moments",
+            |d| {
+                let row = "Node 0, zone Normal 1 2 3 4 5 6 7 8 9 0 1\n";
+                fs::write(d.join("buddyinfo-twice.txt"), row.repeat(2)).unwrap();
+            },
+            "buddyinfo-twice.txt",
+            "there from another file",
+        ),
+        (
+            "the same file again",
+            |d| fs::write(d.join("buddyinfo.txt"), "Node 0, zone Normal 1 2 3\n").unwrap(),
+            "buddyinfo.txt",
+            "there from another file",
+        ),
+        (
+            "empty",
+            |d| fs::write(d.join("pagetypeinfo"), "").unwrap(),
+            "pagetypeinfo",
+            "empty",
+        ),
+    ];
+    for (what, make, file, why) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("buddyinfo"), row).unwrap();
+        make(dir.path());
+        let read = snapshots::look(dir.path()).unwrap();
+        let told: Vec<_> = read
+            .skipped
+            .iter()
+            .map(|s| (&s.file[..], &s.why[..]))
+            .collect();
+        assert_eq!(told.len(), 1, "{what}: {told:?}");
+        assert!(
+            told[0].0 == file && told[0].1.contains(why),
+            "{what}: {told:?}"
+        );
+        assert_eq!(read.snapshots.len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn where_nothing_is_found_the_files_that_are_there_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..9 {
+        fs::write(
+            dir.path().join(format!("out{n}.txt")),
+            "Node 0, zone Normal 1 2\n",
+        )
+        .unwrap();
+    }
+    let read = snapshots::look(dir.path()).unwrap();
+    assert!(read.snapshots.is_empty());
+    let told: Vec<_> = read.skipped.iter().map(|s| &s.file[..]).collect();
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert_eq!((told[0], told[5]), ("out0.txt", "4 other files"));
+    assert!(read.skipped[0].why.contains("give it by itself"));
+}

@@ -89,6 +89,7 @@ def replay(
     members: int | None,
     snapshots: list[_Path],
     release: str | None,
+    any_share: bool,
     memory_budget: int,
     progress: _Progress,
 ) -> Answer: ...

@@ -38,6 +38,7 @@ def replay(
     members: int | None = None,
     snapshots: Sequence[Path] = (),
     release: str | None = None,
+    any_share: bool = False,
     memory_budget: int = 128 << 20,
     progress: Progress | None = None,
 ) -> Answer:
@@ -55,6 +56,7 @@ def replay(
         members: replays whose median is the answer, an odd number.
         snapshots: directories or archives of procfs copies, where ``recording`` is a trace.
         release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        any_share: replay, too, where little of what the host allocated was recorded.
         memory_budget: bytes for what is made of the events; what exceeds it goes to a temporary file.
         progress: called with operations that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
@@ -68,7 +70,7 @@ def replay(
     """
     answer = _unfrag.replay(
         recording, list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
-        list(snapshots), release, memory_budget, teller(progress),
+        list(snapshots), release, any_share, memory_budget, teller(progress),
     )
     return Answer("replay", answer)
 

@@ -177,9 +177,9 @@ fn nodes(r: &mut Registry, d: &Diagnosis) {
         "atomic_requests_in_a_row",
         "Requests that may not wait that succeed before the first fails, counted to 100000",
     );
-    for a in d.atomic.iter().filter(|a| a.verdict != "unknown") {
+    for a in &d.atomic {
         let labels = vec![("node", a.node.to_string()), ("order", a.order.to_string())];
-        atomic.set(labels, a.in_a_row as f64);
+        atomic.set_known(labels, a.in_a_row.map(|n| n as f64));
     }
 }
 
@@ -208,10 +208,8 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
                 .find(|o| (o.node, &o.zone) == (z.node, &z.zone))
         });
         let f: &Forecast = seen.map_or(&z.huge_pages, |o| &o.huge_pages);
-        // What a zone may keep for itself is not known to be had.
-        let is_known = z.free_huge_blocks.is_some() && z.huge_pages.perhaps_now == 0;
         let means = [
-            ("now", z.huge_pages.now.filter(|_| is_known)),
+            ("now", z.huge_pages.now),
             ("compaction", f.after_compaction),
             ("reclaim", f.after_reclaim),
             ("asking_again", f.by_asking_again),

@@ -5,14 +5,16 @@
 
 use super::advice::Advice;
 use super::atomic::FEW;
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Diagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
 use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
 use super::settings;
 use crate::era::Era;
+use crate::inspect::whole;
 use crate::report::number::{bytes, mib, percent, thousands};
+use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
 
 /// Share of spoiled blocks above which advice is given.
 const SPOILED_SHARE: f64 = 0.10;
@@ -89,14 +91,18 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .atomic
         .iter()
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
-    let worst = worst.min_by_key(|r| r.in_a_row)?;
+    let worst = worst.min_by_key(|r| r.in_a_row_at_least)?;
     let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
-    let current = e.setting("min_free_kbytes").or_else(|| {
-        let min: Option<u64> = d.zones.iter().map(|z| Some(z.watermarks?[0])).sum();
-        Some(kib(min?))
-    })?;
-    let managed: u64 = d.zones.iter().filter_map(|z| z.managed_pages).sum();
-    let free: u64 = d.zones.iter().filter_map(|z| z.free_pages).sum();
+    let info = e.zones.as_ref()?;
+    if !whole::nodes_with_gaps(info).is_empty() {
+        return None;
+    }
+    let current = e
+        .setting("min_free_kbytes")
+        .or_else(|| Some(kib(set_marks(info)?)))?;
+    // Never from a part of memory.
+    let sum = |of: fn(&ZoneDiagnosis) -> Option<u64>| d.zones.iter().map(of).sum::<Option<u64>>();
+    let (managed, free) = (sum(|z| z.managed_pages)?, sum(|z| z.free_pages)?);
     let can_be_free = kib(free).saturating_add(d.reclaimable_bytes.unwrap_or(0) / 1024);
     // Twice as much, but never more than a twentieth of memory, nor than can be free.
     let value = current
@@ -105,8 +111,9 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .min(can_be_free);
     (value > current).then(|| {
         let now = match worst.in_a_row {
-            0 => "not one succeeds now".to_owned(),
-            n => format!("{n} in a row succeed now, fewer than {}", FEW),
+            Some(0) => "not one succeeds now".to_owned(),
+            Some(n) => format!("{n} in a row succeed now, fewer than {}", FEW),
+            None => format!("fewer than {FEW} in a row succeed now"),
         };
         sysctl(
             e,
@@ -119,6 +126,21 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
             format!("{} MiB more are kept free", mib((value - current) / 4)),
         )
     })
+}
+
+/// The pages that `min_free_kbytes` set, by the marks: without the boost, and without those of zones that have marks of
+/// their own. `None` where a zone's are not told.
+fn set_marks(info: &ZoneInfo) -> Option<u64> {
+    let of = |z: &zoneinfo::Zone| {
+        // Kernels before 5.0 have no boost.
+        let boost = z.pages("boost").unwrap_or(0);
+        Some(z.pages("min")?.saturating_sub(boost))
+    };
+    info.zones
+        .iter()
+        .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable" | "Device"))
+        .map(of)
+        .try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)))
 }
 
 /// The watermark boost, where it is off.
@@ -201,16 +223,25 @@ fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     let rate = stalls.per_second.or(stalls.per_second_since_boot)?;
     let now = e.setting("watermark_scale_factor").unwrap_or(DEFAULT);
     let value = now.saturating_mul(5).min(300);
-    let managed: u64 = d.zones.iter().filter_map(|z| z.managed_pages).sum();
+    let managed: Option<u64> = d.zones.iter().map(|z| z.managed_pages).sum();
+    let managed = managed.filter(|&n| n > 0);
     (rate >= 1.0 && value > now).then(|| {
         sysctl(
             e,
             "watermark_scale_factor",
             value,
             format!("{rate:.1} requests a second had to reclaim first: kswapd begins too late"),
-            format!(
-                "up to {} MiB more are kept free",
-                pages_in_mib(d, (2 * managed).saturating_mul(value - now) / 10_000)
+            managed.map_or_else(
+                || {
+                    format!(
+                        "up to {} ten-thousandths of memory more are kept free",
+                        2 * (value - now)
+                    )
+                },
+                |managed| {
+                    let more = managed.saturating_mul(2 * (value - now)) / 10_000;
+                    format!("up to {} MiB more are kept free", pages_in_mib(d, more))
+                },
             ),
         )
     })

@@ -28,7 +28,8 @@ fn pool(d: &Diagnosis) -> (String, Option<u64>) {
 /// The answer to `--huge N`: a line that says it, and the commands that do it.
 pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let (action, n) = d.huge_pages.attainability(wanted);
-    let (wanted_text, n_text) = (thousands(wanted), thousands(n));
+    let wanted_text = thousands(wanted);
+    let n_text = n.map_or_else(|| "an unknown number of".into(), thousands);
     let (pool, has) = pool(d);
     // What the pool has already is added by the shell where it is not known here.
     let target = has.map_or_else(
@@ -93,10 +94,14 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
 /// The answer where the files that were read do not decide.
 fn unknown(d: &Diagnosis) -> String {
     let f = &d.huge_pages;
-    let now = f.now.map_or_else(|| "an unknown number".into(), thousands);
+    let now = match (f.now, f.now_at_most) {
+        (Some(n), _) => thousands(n),
+        (None, Some(n)) => format!("{} at most", thousands(n)),
+        (None, None) => "an unknown number".into(),
+    };
     if let Some(most) = f.at_most {
         return format!(
-            "perhaps: {now} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
+            "perhaps: {now} can be had now, {} by any means; which of them needs /proc/kpageflags, that is root",
             thousands(most)
         );
     }
@@ -106,7 +111,9 @@ fn unknown(d: &Diagnosis) -> String {
     } else {
         let _ = write!(out, "{now} can be had now");
     }
-    if let Some(most) = f.now_at_most {
+    if let Some(most) = f.now_at_most
+        && out.ends_with("free blocks")
+    {
         let _ = write!(out, ", so {} can be had now at most", thousands(most));
     }
     if f.perhaps_now > 0 {
@@ -118,7 +125,7 @@ fn unknown(d: &Diagnosis) -> String {
             .collect();
         let _ = write!(
             out,
-            ", and {} more if {} does not keep them for itself (zoneinfo would tell its protection)",
+            ", {} of them if {} does not keep them for itself (zoneinfo would tell its protection)",
             thousands(f.perhaps_now),
             zones.join(", ")
         );

@@ -3,10 +3,11 @@
 //! What such a request may use of a zone, and the kernel's own watermark check with its rights, are
 //! [`crate::usable`]'s. The check is repeated with one block after the other taken, until it fails.
 //!
-//! Invariant: without watermarks nothing is claimed but that a request fails for which no block is free.
+//! Invariant: what a zone may keep back and no file tells widens the range from [`AtomicRisk::in_a_row_at_least`] to
+//! [`AtomicRisk::in_a_row_at_most`]; a verdict holds for the whole range.
 
 use super::zones::ZoneFacts;
-use crate::usable::{self, Request, ZoneView};
+use crate::usable::{self, Request};
 use serde::Serialize;
 use unfrag::{Rules, ZoneKind};
 
@@ -23,14 +24,17 @@ pub struct AtomicRisk {
     pub node: u32,
     /// Order of the request.
     pub order: u8,
-    /// `fails`, `at risk` or `safe`; `unknown` without zoneinfo, or where which blocks are those of contiguous memory
-    /// areas decides and is not known.
+    /// `fails`, `at risk` or `safe`; `unknown` where what no file tells decides: watermarks and protection (zoneinfo), the
+    /// free blocks of a zone, or which of them are those of contiguous memory areas (pagetypeinfo).
     pub verdict: &'static str,
     /// Requests that succeed in a row before the first failure, if nothing is freed meanwhile; counted
-    /// to 100,000.
-    pub in_a_row: u64,
-    /// The same if contiguous memory areas have the smallest free blocks; differs only without pagetypeinfo.
-    pub in_a_row_at_most: u64,
+    /// to 100,000. `null` where the next two differ.
+    pub in_a_row: Option<u64>,
+    /// The same at least: in zones of which all is told, if contiguous memory areas have the largest free blocks.
+    pub in_a_row_at_least: u64,
+    /// The same at most: if nothing is kept back but what is told, and contiguous memory areas have the smallest free
+    /// blocks. `null` where the free blocks of a zone are not told.
+    pub in_a_row_at_most: Option<u64>,
     /// The verdict of kernels to 4.3, where the release is not known and their rule gives another.
     pub verdict_to_4_3: Option<&'static str>,
     /// Free pages of the node that such requests cannot use: those of contiguous memory areas, of high memory, and isolated ones.
@@ -40,48 +44,49 @@ pub struct AtomicRisk {
 /// Requests in a row that are counted at most.
 const MOST: u64 = 100_000;
 
-/// The risk of each order on one node, from its zones, by the rules of its kernel.
-pub fn risks(zones: &[&ZoneFacts], rules: &Rules) -> Vec<AtomicRisk> {
-    ORDERS.iter().map(|&o| risk(zones, o, rules)).collect()
+/// The risk of each order on one node, from its zones, by the rules of its kernel. `are_all`: whether no zone of the node
+/// is known to be missing among them.
+pub fn risks(zones: &[&ZoneFacts], are_all: bool, rules: &Rules) -> Vec<AtomicRisk> {
+    let of = |&order: &u8| risk(zones, are_all, order, rules);
+    ORDERS.iter().map(of).collect()
 }
 
-fn risk(zones: &[&ZoneFacts], order: u8, rules: &Rules) -> AtomicRisk {
+fn risk(zones: &[&ZoneFacts], are_all: bool, order: u8, rules: &Rules) -> AtomicRisk {
     let request = Request::atomic(order, rules);
-    let views: Vec<(&ZoneFacts, ZoneView)> =
-        zones.iter().filter_map(|&z| Some((z, z.view()?))).collect();
-    let may_use = |kind: ZoneKind| usable::may_use(kind, request.gfp);
-    let mut room = [0, 0];
+    let mut at_least = 0;
+    let mut at_most = Some(0).filter(|_| are_all && !zones.is_empty());
     let mut not_for_them = 0;
-    let mut has_marks = false;
-    let mut has_block = false;
-    for (facts, view) in &views {
-        let counted = usable::pages(view, &request);
+    for zone in zones {
+        let kind = ZoneKind::from_name(&zone.row.zone);
+        let may_use = kind.is_none_or(|kind| usable::may_use(kind, request.gfp));
+        let Some(view) = zone.view() else {
+            at_most = at_most.filter(|_| !may_use);
+            continue;
+        };
+        let counted = usable::pages(&view, &request);
         not_for_them += view.free_pages.saturating_sub(counted);
-        if !may_use(view.kind) {
+        if !may_use {
             continue;
         }
-        has_block |= usable::largest_order(view, &request).is_some_and(|o| o >= order)
-            || view.cma_by_order.is_none();
-        if facts.marks.is_some() {
-            has_marks = true;
-            let more = usable::room(view, &request, rules.marks.check, MOST);
-            room = [room[0] + more.at_least, room[1] + more.at_most];
+        let room = usable::room(&view, &request, rules.marks.check, MOST);
+        if zone.tells_atomic() {
+            at_least += room.at_least;
         }
+        at_most = at_most.map(|n| n + room.at_most);
     }
-    let [in_a_row, in_a_row_at_most] = room.map(|n| n.min(MOST));
-    let verdict = match (verdict(in_a_row), verdict(in_a_row_at_most)) {
-        _ if views.is_empty() => "unknown",
-        _ if !has_block => "fails",
-        _ if !has_marks => "unknown",
-        (one, other) if one == other => one,
-        _ => "unknown",
-    };
+    let at_least = at_least.min(MOST);
+    let at_most = at_most.map(|n| n.min(MOST));
+    let verdicts = (verdict(at_least), at_most.map_or("safe", verdict));
     AtomicRisk {
         node: zones.first().map_or(0, |z| z.row.node),
         order,
-        verdict,
-        in_a_row,
-        in_a_row_at_most,
+        verdict: match verdicts {
+            (one, other) if one == other => one,
+            _ => "unknown",
+        },
+        in_a_row: at_most.filter(|&n| n == at_least),
+        in_a_row_at_least: at_least,
+        in_a_row_at_most: at_most,
         verdict_to_4_3: None,
         not_for_them_pages: not_for_them,
     }
@@ -113,19 +118,21 @@ mod tests {
         ZoneFacts {
             row,
             marks: Some([min, min * 5 / 4, min * 3 / 2]),
+            protection_from_kernel: Some(0),
+            cma_pages: Some(0),
             ..ZoneFacts::default()
         }
     }
 
     fn of(zones: &[&ZoneFacts], era: &str) -> Vec<AtomicRisk> {
-        risks(zones, &preset(era).unwrap().rules)
+        risks(zones, true, &preset(era).unwrap().rules)
     }
 
     #[test]
     fn small_blocks_serve_no_order_4() {
         let r = of(&[&zone(&[900_000, 0, 0, 5], 1000)], "6.1");
-        assert_eq!((r[0].verdict, r[0].in_a_row), ("at risk", 5));
-        assert_eq!((r[1].verdict, r[1].in_a_row), ("fails", 0));
+        assert_eq!((r[0].verdict, r[0].in_a_row), ("at risk", Some(5)));
+        assert_eq!((r[1].verdict, r[1].in_a_row), ("fails", Some(0)));
     }
 
     /// `spec: 1.5`
@@ -133,7 +140,7 @@ mod tests {
     fn atomic_requests_need_three_eighths_of_min() {
         // Mark 100 is 38 for GFP_ATOMIC; one order-3 block of 46 pages passes as 46 - 7 > 38.
         let one = |small| of(&[&zone(&[small, 0, 0, 1], 100)], "6.1")[0].in_a_row;
-        assert_eq!((one(38), one(37)), (1, 0));
+        assert_eq!((one(38), one(37)), (Some(1), Some(0)));
     }
 
     /// `spec: 1.5`
@@ -141,7 +148,7 @@ mod tests {
     fn old_kernels_check_each_order() {
         // 40 + 20 x 2 + 15 x 8 = 200 pages pass order 3 with mark 100.
         let z = zone(&[40, 20, 0, 15], 100);
-        assert!(of(&[&z], "2.6.36")[0].in_a_row >= 1);
+        assert!(of(&[&z], "2.6.36")[0].in_a_row >= Some(1));
         assert_eq!(of(&[&zone(&[200], 100)], "2.6.36")[0].verdict, "fails");
     }
 
@@ -149,39 +156,63 @@ mod tests {
     fn larger_blocks_are_split() {
         let z = zone(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4], 0);
         let r = of(&[&z], "6.1");
-        assert_eq!((r[0].verdict, r[0].in_a_row), ("safe", 512));
-        assert_eq!(r[1].in_a_row, 256);
+        assert_eq!((r[0].verdict, r[0].in_a_row), ("safe", Some(512)));
+        assert_eq!(r[1].in_a_row, Some(256));
     }
 
     #[test]
     fn contiguous_areas_and_high_memory_do_not_count() {
         let mut cma = zone(&[100, 0, 0, 300], 0);
-        (cma.cma, cma.cma_pages) = (Some(vec![0, 0, 0, 300]), 2400);
+        (cma.cma, cma.cma_pages) = (Some(vec![0, 0, 0, 300]), Some(2400));
         let mut high = zone(&[0, 0, 0, 900], 0);
         high.row.zone = "HighMem".into();
         let r = &of(&[&cma, &high], "6.1")[0];
-        assert_eq!((r.verdict, r.in_a_row), ("fails", 0));
+        assert_eq!((r.verdict, r.in_a_row), ("fails", Some(0)));
         assert_eq!(r.not_for_them_pages, 2400 + 7200);
     }
 
     #[test]
     fn a_sum_of_contiguous_areas_that_decides_is_not_guessed_at() {
         let mut z = zone(&[3000, 0, 0, 300], 0);
-        z.cma_pages = 2400;
+        z.cma_pages = Some(2400);
         let r = &of(&[&z], "6.1")[0];
         assert_eq!(
             (r.verdict, r.in_a_row, r.in_a_row_at_most),
-            ("unknown", 0, 300)
+            ("unknown", None, Some(300))
         );
     }
 
     #[test]
-    fn without_watermarks_only_a_failure_is_known() {
-        let mut z = zone(&[900], 0);
-        z.marks = None;
-        assert_eq!(of(&[&z], "6.1")[0].verdict, "fails");
-        z.row.blocks = Some(vec![0, 0, 0, 0, 1]);
-        assert_eq!(of(&[&z], "6.1")[0].verdict, "unknown");
+    fn what_is_not_told_widens_the_range_and_only_a_failure_is_known_without_it() {
+        type Lacking = fn(&mut ZoneFacts);
+        let lacking: [(&str, Lacking); 4] = [
+            ("marks", |z| z.marks = None),
+            ("protection", |z| z.protection_from_kernel = None),
+            ("contiguous areas", |z| z.cma_pages = None),
+            ("blocks", |z| z.row.blocks = None),
+        ];
+        for (what, lacks) in lacking {
+            let mut full = zone(&[900, 0, 0, 300], 100);
+            let whole = of(&[&full], "6.1").swap_remove(0);
+            assert_eq!((whole.verdict, whole.in_a_row), ("safe", Some(300)));
+            lacks(&mut full);
+            let r = &of(&[&full], "6.1")[0];
+            assert_eq!((r.verdict, r.in_a_row), ("unknown", None), "{what}");
+            assert!(r.in_a_row_at_least <= 300, "{what}");
+            assert!(r.in_a_row_at_most.is_none_or(|n| n >= 300), "{what}");
+            // A second zone of which all is told decides nothing while the first may serve.
+            let r = &of(&[&full, &zone(&[900, 0, 0, 3], 0)], "6.1")[0];
+            assert_eq!((r.verdict, r.in_a_row), ("unknown", None), "{what}");
+            let mut none = zone(&[900], 0);
+            lacks(&mut none);
+            let fails = what != "blocks";
+            let verdict = of(&[&none], "6.1")[0].verdict;
+            assert_eq!(verdict == "fails", fails, "{what}");
+        }
         assert_eq!(of(&[&ZoneFacts::default()], "6.1")[0].verdict, "unknown");
+        let all = zone(&[900], 0);
+        let rules = &preset("6.1").unwrap().rules;
+        let some = &risks(&[&all], false, rules)[0];
+        assert_eq!((some.verdict, some.in_a_row), ("unknown", None));
     }
 }

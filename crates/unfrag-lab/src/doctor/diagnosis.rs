@@ -35,7 +35,7 @@ pub struct Diagnosis {
     pub huge_order: u8,
     /// Bytes in a page of the default hugetlb pool, which `vm.nr_hugepages` sets; `null` without meminfo.
     pub default_huge_page_bytes: Option<u64>,
-    /// Bytes of page cache and reclaimable slab by meminfo; `null` without it.
+    /// Bytes of page cache and reclaimable slab by meminfo; `null` without it, or if it lacks a part of them.
     pub reclaimable_bytes: Option<u64>,
     /// Seconds since boot.
     pub uptime_seconds: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Diagnosis {
 pub struct NodeDiagnosis {
     /// Node id.
     pub node: u32,
-    /// Score of proactive compaction, 0 to 100; `null` if free blocks of one of its zones are not known.
+    /// Score of proactive compaction, 0 to 100; `null` if free blocks or the size of one of its zones are not known.
     pub score: Option<u64>,
     /// Scores at which proactive compaction ends and begins; `null` where the kernel has none or it is off.
     pub proactive_low_high: Option<[u64; 2]>,
@@ -98,7 +98,7 @@ pub struct ZoneDiagnosis {
     pub managed_pages: Option<u64>,
     /// Pages on the buddy lists; `null` if no file tells them.
     pub free_pages: Option<u64>,
-    /// Pages on per-CPU lists; `null` without zoneinfo.
+    /// Pages on per-CPU lists; `null` where zoneinfo is missing, or does not tell them to their end.
     pub pcp_pages: Option<u64>,
     /// min, low and high, with the boost; `null` without zoneinfo.
     pub watermarks: Option<[u64; 3]>,

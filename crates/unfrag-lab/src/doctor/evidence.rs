@@ -144,7 +144,10 @@ impl Evidence {
                 None => Error::lacking(
                     "none of buddyinfo, pagetypeinfo, zoneinfo, meminfo, vmstat and slabinfo can be read there",
                 )
-                .help("give /proc, a directory with a copy of it, or an .unfrag file"),
+                .help(format!(
+                    "give /proc, a directory with a copy of it, or an .unfrag file{}",
+                    files::and_not_read(&reader.there())
+                )),
             });
         }
         e.unread = reader.unread;
@@ -197,6 +200,17 @@ impl Evidence {
     /// A line of meminfo that is in KiB, in bytes.
     pub fn meminfo_bytes(&self, name: &str) -> Option<u64> {
         Some(self.meminfo.as_ref()?.get(name)?.saturating_mul(1024))
+    }
+
+    /// Whether the kernel compacts (2.6.35 and later): it then counts that. Counters that were left out of a text, as by a
+    /// filter or a cut, say nothing.
+    pub fn compacts(&self) -> bool {
+        // These two stand before and after the counters of compaction in every kernel that has them.
+        let around = ["pgrotated", "unevictable_pgs_culled"];
+        let lacks = |v: &VmStat| {
+            around.iter().all(|name| v.get(name).is_some()) && v.get("compact_stall").is_none()
+        };
+        !self.vmstat.as_ref().is_some_and(lacks)
     }
 
     /// Adds an earlier reading of the counters.
@@ -260,8 +274,9 @@ fn zone_blocks(
         }
     })?;
     let zones = readers.into_iter().zip(zones);
+    // Frames without flags are not told apart where it is not known how many are on per-CPU lists.
     Ok(zones
-        .map(|(reader, zone)| Arc::new(reader.finish(pcp_pages(zone))))
+        .map(|(reader, zone)| Arc::new(reader.finish(pcp_pages(zone).unwrap_or(0))))
         .collect())
 }
 
@@ -295,6 +310,26 @@ mod tests {
             Some((_, text)) => Ok(text.as_bytes().to_vec()),
             None => Err(io::ErrorKind::PermissionDenied.into()),
         }
+    }
+
+    #[test]
+    fn counters_that_were_left_out_say_nothing_of_compaction() {
+        for (text, compacts) in [
+            ("pgrotated 1\nunevictable_pgs_culled 2\n", false),
+            (
+                "pgrotated 1\ncompact_stall 0\nunevictable_pgs_culled 2\n",
+                true,
+            ),
+            ("pgrotated 1\n", true),
+            ("thp_fault_alloc 38\nthp_fault_fallback 62\n", true),
+        ] {
+            let e = Evidence {
+                vmstat: Some(VmStat::parse(text.as_bytes()).unwrap()),
+                ..Evidence::default()
+            };
+            assert_eq!(e.compacts(), compacts, "{text}");
+        }
+        assert!(Evidence::default().compacts());
     }
 
     #[test]

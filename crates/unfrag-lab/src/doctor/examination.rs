@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::examined::Examined;
 use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
+use super::late_memory;
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
 use super::settings;
@@ -24,11 +25,11 @@ use crate::error::Result;
 use crate::geometry::{self, Counts, Found, Geometry};
 use crate::inspect::files::of_all;
 use crate::inspect::free_rows::{self, FreeRow, FreeSources, free_rows};
-use crate::inspect::{Unread, contradictions, total_free};
+use crate::inspect::{Unread, contradictions, total_free, whole};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::{MemInfo, PageTypeInfo, zoneinfo};
+use unfrag_linux::procfs::{MemInfo, PageTypeInfo, SlabInfo, zoneinfo};
 
 /// Examines a host.
 ///
@@ -53,6 +54,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     } = geometry_of(e, &rows);
     notes.extend(e.notes.iter().cloned());
     notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
+    notes.extend(e.zones.iter().flat_map(whole::notes));
     let beginnings = free_rows::beginnings(&rows);
     let zones = zones::zones(e, rows, &geometry);
     let kernel = kernel(e, era);
@@ -68,15 +70,18 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             )
         })
         .collect();
-    late_memory(e, &zones, &geometry, &mut found, &mut notes);
+    let are_all = late_memory::add(e, &zones, &geometry, &mut found, &mut notes);
     notes.extend(contiguous(e, &zones, &geometry));
     notes.extend(slabs::debugged(e));
+    let gaps = e.zones.as_ref().map_or(vec![], whole::nodes_with_gaps);
     // Without a zone nothing is known of huge pages.
     let huge_pages = if found.is_empty() {
         Forecast::default()
     } else {
         let all = found.iter().map(|z| z.huge_pages);
-        all.fold(Forecast::NONE, Forecast::plus)
+        // Of zones that are missing nothing is known.
+        let gaps = (!are_all || !gaps.is_empty()).then(Forecast::default);
+        all.chain(gaps).fold(Forecast::NONE, Forecast::plus)
     };
     let mut nodes: Vec<u32> = zones.iter().map(|z| z.row.node).collect();
     nodes.sort_unstable();
@@ -87,22 +92,13 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     };
     let atomic = nodes
         .iter()
-        .flat_map(|&n| risks(&of(n), era, is_assumed))
+        .flat_map(|&n| risks(&of(n), !gaps.contains(&n), era, is_assumed))
         .collect();
     let obstacles = (!blocks.is_empty()).then(|| obstacles(blocks.iter().map(Arc::as_ref), kernel));
     if is_assumed && !zones.is_empty() {
         notes.push(format!(
             "no file tells the kernel's release: the rules of {} are assumed; give --kernel RELEASE",
             era.preset()
-        ));
-    }
-    if let Some(size) = geometry.default_huge_page
-        && size != geometry.huge_page_bytes()
-    {
-        notes.push(format!(
-            "the default huge page of this host has {}; all counts here are of {} blocks",
-            bytes(size),
-            bytes(geometry.huge_page_bytes())
         ));
     }
     unread.extend(settings::unread(&e.settings));
@@ -122,7 +118,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         uptime_seconds: e.uptime,
         nodes: nodes
             .iter()
-            .map(|&n| node_diagnosis(e, era, n, &of(n), &found))
+            .map(|&n| node_diagnosis(e, era, (n, !gaps.contains(&n)), &of(n), &found))
             .collect(),
         zones: found,
         huge_pages,
@@ -171,6 +167,7 @@ fn geometry_of(e: &Evidence, rows: &[FreeRow]) -> Found {
             .as_ref()
             .and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
+        slab_unit: e.slabs.as_ref().and_then(SlabInfo::unit),
     })
 }
 
@@ -204,36 +201,34 @@ fn page_flags(
 }
 
 /// The risks of a node, with the verdict of old kernels where the release is not known and theirs is another.
-fn risks(zones: &[&ZoneFacts], era: Era, is_assumed: bool) -> Vec<AtomicRisk> {
+fn risks(zones: &[&ZoneFacts], are_all: bool, era: Era, is_assumed: bool) -> Vec<AtomicRisk> {
     let rules = |name: &str| -> Option<&'static Rules> { Some(&preset(name)?.rules) };
     let Some(by_era) = rules(era.preset()) else {
         return vec![];
     };
-    let mut risks = atomic::risks(zones, by_era);
+    let mut risks = atomic::risks(zones, are_all, by_era);
     if let Some(old) = rules("2.6.36").filter(|_| is_assumed) {
-        for (risk, old) in risks.iter_mut().zip(atomic::risks(zones, old)) {
+        for (risk, old) in risks.iter_mut().zip(atomic::risks(zones, are_all, old)) {
             risk.verdict_to_4_3 = (old.verdict != risk.verdict).then_some(old.verdict);
         }
     }
     risks
 }
 
-/// Page cache and reclaimable slab by meminfo, in bytes.
+/// Page cache and reclaimable slab by meminfo, in bytes; `None` if it lacks a part of them.
 fn reclaimable(e: &Evidence) -> Option<u64> {
-    let of = |name| e.meminfo_bytes(name).unwrap_or(0);
-    let cache = e.meminfo_bytes("Cached")?.saturating_add(of("Buffers"));
-    // Shared memory is counted as cache, and goes to swap alone.
-    let cache = cache.saturating_sub(of("Shmem"));
-    Some(cache.saturating_add(of("SReclaimable")))
+    let cache = e
+        .meminfo_bytes("Cached")?
+        .saturating_add(e.meminfo_bytes("Buffers")?);
+    let slab = e.meminfo_bytes("SReclaimable")?;
+    // Shared memory is counted as cache, and goes to swap alone. It stands before slab, but in kernels before 2.6.32.
+    let shared = e.meminfo_bytes("Shmem").unwrap_or(0);
+    Some(cache.saturating_sub(shared).saturating_add(slab))
 }
 
 fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
     KernelFeatures {
-        // Kernels that compact (since 2.6.35) have this counter.
-        compacts: e
-            .vmstat
-            .as_ref()
-            .is_none_or(|v| v.get("compact_stall").is_some()),
+        compacts: e.compacts(),
         by_order: era.is_at_least(6, 10),
         unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
         tunes_lists: era.is_at_least(6, 7),
@@ -252,13 +247,18 @@ fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
 
 /// A note on contiguous memory areas; `None` if the host has none, or no file tells.
 fn contiguous(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<String> {
-    let of_zones = zones
-        .iter()
-        .fold(0u64, |sum, z| sum.saturating_add(z.cma_pages));
+    let of_zones: Option<u64> = zones.iter().map(|z| z.cma_pages).sum();
     let total = e.meminfo_bytes("CmaTotal");
     let free = e
         .meminfo_bytes("CmaFree")
-        .unwrap_or_else(|| of_zones.saturating_mul(geometry.page_size));
+        .or_else(|| Some(of_zones?.saturating_mul(geometry.page_size)));
+    let Some(free) = free else {
+        let total = total.filter(|&n| n > 0)?;
+        return Some(format!(
+            "contiguous memory areas (CMA) have {}; how much of that is free is not told",
+            bytes(total)
+        ));
+    };
     // Areas that the kernel does not count in the total are there all the same.
     let Some(total) = total.filter(|&total| total > 0 && free <= total) else {
         return uncounted_areas(e, zones, geometry, free);
@@ -330,7 +330,7 @@ fn zone_diagnosis(
         zone: row.zone.clone(),
         managed_pages: zone.managed,
         free_pages: row.free_pages,
-        pcp_pages: zone.marks.map(|_| zone.pcp),
+        pcp_pages: zone.pcp,
         watermarks: zone.marks,
         below,
         protection_pages: zone.protection,
@@ -354,98 +354,36 @@ fn zone_diagnosis(
     z
 }
 
-/// Counts memory of deferred initialisation as free. Some hosts boot with part of their memory outside the zones and
-/// add it on demand: meminfo counts it, no zone does. It is free, and in whole pageblocks.
-fn late_memory(
-    e: &Evidence,
-    zones: &[ZoneFacts],
-    geometry: &Geometry,
-    found: &mut [ZoneDiagnosis],
-    notes: &mut Vec<String>,
-) {
-    let managed = |z: &ZoneFacts| {
-        e.zones
-            .as_ref()?
-            .zone(z.row.node, &z.row.zone)?
-            .pages("managed")
-    };
-    let all: Option<u64> = zones.iter().map(managed).sum();
-    let (Some(total), Some(all)) = (e.meminfo_bytes("MemTotal"), all) else {
-        return;
-    };
-    let late = geometry.pages(total).saturating_sub(all);
-    // A smaller difference is due to files read at different times.
-    if late < all / 100 || late < geometry.huge_page_pages() {
-        return;
-    }
-    let present = |z: &ZoneFacts| {
-        e.zones
-            .as_ref()?
-            .zone(z.row.node, &z.row.zone)?
-            .pages("present")
-    };
-    let room = |z: &ZoneFacts| {
-        present(z)
-            .unwrap_or(0)
-            .saturating_sub(managed(z).unwrap_or(0))
-    };
-    let Some(at) = (0..zones.len()).max_by_key(|&i| room(&zones[i])) else {
-        return;
-    };
-    if room(&zones[at]) < late {
-        return;
-    }
-    let n = late / geometry.huge_page_pages();
-    let f = &mut found[at].huge_pages;
-    let more = |x: Option<u64>| x.map(|x| x + n);
-    *f = Forecast {
-        now: more(f.now),
-        now_at_most: more(f.now_at_most),
-        after_compaction: more(f.after_compaction),
-        after_reclaim: more(f.after_reclaim),
-        by_asking_again: more(f.by_asking_again),
-        compaction_unhindered: f.compaction_unhindered,
-        at_most: more(f.at_most),
-        perhaps_now: f.perhaps_now,
-    };
-    notes.push(format!(
-        "MemTotal counts {} MiB that no zone manages yet: this kernel adds them when they are asked for, and \
-         they are counted as {n} huge pages of node {}, zone {}",
-        late.saturating_mul(geometry.page_size) >> 20,
-        zones[at].row.node,
-        zones[at].row.zone
-    ));
-}
-
 fn node_diagnosis(
     e: &Evidence,
     era: Era,
-    node: u32,
+    (node, are_all): (u32, bool),
     zones: &[&ZoneFacts],
     found: &[ZoneDiagnosis],
 ) -> NodeDiagnosis {
     let present = |z: &ZoneFacts| {
-        let info = e
-            .zones
-            .as_ref()
-            .and_then(|i| i.zone(z.row.node, &z.row.zone));
-        info.and_then(|i| i.pages("present")).unwrap_or(z.free())
+        let info = e.zones.as_ref()?;
+        info.zone(z.row.node, &z.row.zone)?.pages("present")
     };
-    let all: u64 = zones.iter().map(|z| present(z)).sum();
+    let all: Option<u64> = zones.iter().map(|z| present(z)).sum();
     // The weighted sum over zones. `spec: 5.5`
     let part = |z: &&ZoneFacts| {
         let outside = z.row.outside(z.huge_order)?;
-        Some((u128::from(present(z)) * u128::from(outside) / u128::from(all + 1)) as u64)
+        Some((u128::from(present(z)?) * u128::from(outside) / u128::from(all? + 1)) as u64)
     };
-    let score = zones.iter().map(part).sum();
+    let score: Option<u64> = zones.iter().map(part).sum();
     let of_node = found.iter().filter(|z| z.node == node);
+    let gap = (!are_all).then(Forecast::default);
     NodeDiagnosis {
         node,
-        score,
+        score: score.filter(|_| are_all),
         proactive_low_high: e
             .setting("compaction_proactiveness")
             .filter(|p| (1..=100).contains(p))
             .map(|p| proactive_marks(p, era)),
-        huge_pages: of_node.fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages)),
+        huge_pages: of_node
+            .map(|z| z.huge_pages)
+            .chain(gap)
+            .fold(Forecast::NONE, Forecast::plus),
     }
 }

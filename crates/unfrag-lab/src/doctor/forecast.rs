@@ -24,11 +24,13 @@ use serde::Serialize;
 /// Huge pages of a zone, a node or a host. All counts are of huge pages of the size that the diagnosis names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// Available at once; `null` where no file tells free blocks.
+    /// Available at once; `null` where no file tells free blocks, or not all is known that keeps them back: watermarks and
+    /// protection (zoneinfo), and the high-order atomic reserve (pagetypeinfo).
     pub now: Option<u64>,
-    /// What `now` is at most, by the free pages above the watermark; `null` where `now` is known, or no file tells them.
+    /// What `now` is at most, by what is known of free blocks, free pages and of what is kept back; `null` where `now` is
+    /// known, or no file tells them.
     pub now_at_most: Option<u64>,
-    /// Free too, but in zones that may keep them from such requests: only zoneinfo tells.
+    /// Of these, free blocks in zones that may keep them from such requests: only zoneinfo tells.
     pub perhaps_now: u64,
     /// After emptying per-CPU lists (6.7 and later), `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
     pub after_compaction: Option<u64>,
@@ -37,8 +39,8 @@ pub struct Forecast {
     /// By writing `vm.nr_hugepages` until it grows no more (100 writes in a row).
     pub by_asking_again: Option<u64>,
     /// Whether no large folio waits to be written that would end a run of `vm.compact_memory` early: only
-    /// then are `after_compaction` and `after_reclaim` sure. `false` without page flags.
-    pub compaction_unhindered: bool,
+    /// then are `after_compaction` and `after_reclaim` sure. `null` without page flags.
+    pub compaction_unhindered: Option<bool>,
     /// No action gives more; `null` if the files that were read set no bound.
     pub at_most: Option<u64>,
 }
@@ -60,7 +62,10 @@ impl Forecast {
             after_compaction: sum(self.after_compaction, other.after_compaction),
             after_reclaim: sum(self.after_reclaim, other.after_reclaim),
             by_asking_again: sum(self.by_asking_again, other.by_asking_again),
-            compaction_unhindered: self.compaction_unhindered && other.compaction_unhindered,
+            compaction_unhindered: match (self.compaction_unhindered, other.compaction_unhindered) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (a, b) => a.and(b),
+            },
             at_most: sum(self.at_most, other.at_most),
         }
     }
@@ -73,7 +78,7 @@ impl Forecast {
         after_compaction: Some(0),
         after_reclaim: Some(0),
         by_asking_again: Some(0),
-        compaction_unhindered: true,
+        compaction_unhindered: Some(true),
         at_most: Some(0),
     };
 }
@@ -93,39 +98,46 @@ pub struct KernelFeatures {
 
 /// A zone's forecast without page flags, from free blocks and zoneinfo.
 pub fn bounds(zone: &ZoneFacts) -> Forecast {
-    if zone.may_be_protected() {
-        return Forecast {
-            now: Some(0),
-            perhaps_now: zone.free_huge(),
-            ..Forecast::default()
-        };
-    }
-    let now = now(zone);
-    let at_most = zone.managed.zip(zone.reclaimable).map(|(managed, more)| {
-        let memory = zone.huge_pages_above(zone.free() + zone.pcp + more, zone.min());
-        let blocks = managed / zone.huge_pages_size();
-        let movable = blocks.saturating_sub(zone.unmovable_blocks.unwrap_or(0));
-        // Free blocks of unmovable types are huge pages as well.
-        memory
-            .min(movable.max(zone.free_huge()))
-            .max(now.unwrap_or(0))
-    });
+    let most_now = most_now(zone);
+    let now = most_now.filter(|&n| n == 0 || is_told(zone));
+    let perhaps_now = match zone.may_be_protected() {
+        true => zone.free_huge().unwrap_or(0),
+        false => 0,
+    };
+    let at_most = at_most(zone).map(|most| most.max(now.unwrap_or(0)));
     Forecast {
         now,
-        now_at_most: match (now, zone.row.free_pages) {
-            (None, Some(free)) => Some(zone.huge_pages_above(free, zone.min())),
-            _ => None,
-        },
+        now_at_most: most_now.filter(|_| now.is_none()),
+        perhaps_now,
         at_most,
         ..Forecast::default()
     }
 }
 
-/// Huge pages at once; `None` where no file tells the zone's free blocks.
-fn now(zone: &ZoneFacts) -> Option<u64> {
-    zone.row.whole_blocks(zone.huge_order)?;
-    let above = zone.huge_pages_above(zone.free(), zone.min());
-    Some(zone.free_huge().min(above))
+/// Huge pages that no action gives more of; `None` without zoneinfo, or if it counts no page cache.
+fn at_most(zone: &ZoneFacts) -> Option<u64> {
+    let memory = [zone.row.free_pages?, zone.pcp?, zone.reclaimable?];
+    let memory = memory.into_iter().fold(0, u64::saturating_add);
+    let blocks = zone.managed? / zone.huge_pages_size();
+    // Without pagetypeinfo all of them may be movable.
+    let movable = blocks.saturating_sub(zone.unmovable_blocks.unwrap_or(0));
+    // Free blocks of unmovable types are huge pages as well.
+    let most = movable.max(zone.free_huge().unwrap_or(blocks));
+    Some(zone.huge_pages_above_min(memory).min(most))
+}
+
+/// Huge pages at once at most, by the free blocks and by the free pages above the watermark.
+fn most_now(zone: &ZoneFacts) -> Option<u64> {
+    let above = zone.row.free_pages.map(|n| zone.huge_pages_above_min(n));
+    match (zone.free_huge(), above) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Whether the files tell what is free in whole blocks, and all that keeps it back.
+fn is_told(zone: &ZoneFacts) -> bool {
+    zone.row.blocks.is_some() && !zone.row.is_capped && zone.tells_what_is_kept()
 }
 
 /// A zone's forecast with page flags, and the folio at which `vm.compact_memory` would end early.
@@ -139,10 +151,11 @@ pub fn exact(
         let is_whole = |&b: &usize| usize::from(blocks.free(b, emptied)) == BLOCK_FRAMES;
         (0..blocks.blocks.len()).filter(is_whole).count() as u64
     };
-    let now = now(zone).unwrap_or_else(|| {
-        let above = zone.huge_pages_above(zone.free(), zone.min());
-        whole(Emptied::default()).min(above)
-    });
+    let most_now = match (zone.free_huge(), zone.row.free_pages) {
+        (None, Some(free)) => Some(whole(Emptied::default()).min(zone.huge_pages_above_min(free))),
+        _ => most_now(zone),
+    };
+    let now = most_now.filter(|&n| n == 0 || zone.tells_what_is_kept());
     let targets = targets(zone, blocks);
     let run = |emptied: Emptied, synced: bool| {
         let rules = CompactionRules {
@@ -153,10 +166,14 @@ pub fn exact(
             targets: &targets,
         };
         let pages = |is, kind| if is { blocks.pages(kind) } else { 0 };
-        let free = zone.free()
+        // Page flags count what is free as well.
+        let free = zone
+            .row
+            .free_pages
+            .unwrap_or_else(|| blocks.pages(FrameUse::Free))
             + pages(emptied.lists, FrameUse::PerCpu)
             + pages(emptied.caches, FrameUse::CleanCache);
-        let let_out = zone.huge_pages_above(free, zone.min());
+        let let_out = zone.huge_pages_above_min(free);
         if !kernel.compacts {
             return (let_out.min(whole(emptied)), None);
         }
@@ -170,7 +187,7 @@ pub fn exact(
     // A run that ends early may leave blocks half emptied; what a cheaper action gives can still be had.
     let (after_compaction, _) = run(first, true);
     let (_, stopped) = run(first, false);
-    let after_compaction = after_compaction.max(now);
+    let after_compaction = after_compaction.max(now.unwrap_or(0));
     let dropped = Emptied {
         caches: true,
         ..first
@@ -190,12 +207,12 @@ pub fn exact(
         again.max(after_reclaim)
     };
     let forecast = Forecast {
-        now: Some(now),
-        now_at_most: None,
+        now,
+        now_at_most: most_now.filter(|_| now.is_none()),
         after_compaction: Some(after_compaction),
         after_reclaim: Some(after_reclaim),
         by_asking_again: Some(again),
-        compaction_unhindered: stopped.is_none(),
+        compaction_unhindered: Some(stopped.is_none()),
         at_most: Some(again),
         perhaps_now: 0,
     };
@@ -243,10 +260,10 @@ pub enum Attainability {
 }
 
 impl Forecast {
-    /// The cheapest action that gives `wanted`, and how many it gives.
-    pub fn attainability(&self, wanted: u64) -> (Attainability, u64) {
+    /// The cheapest action that gives `wanted`, and how many it gives; `None` if that is not known.
+    pub fn attainability(&self, wanted: u64) -> (Attainability, Option<u64>) {
         // A run of compact_memory that may end early is not counted on; asking again does not need it.
-        let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
+        let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered == Some(true));
         let known = [
             (Attainability::Now, self.now),
             (Attainability::AfterCompaction, sure(self.after_compaction)),
@@ -255,12 +272,12 @@ impl Forecast {
         ];
         let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
         match first {
-            Some(&(action, Some(n))) => (action, n),
-            _ => match self.at_most {
+            Some(&(action, n)) => (action, n),
+            None => match self.at_most {
                 Some(most) if self.by_asking_again.is_some() || wanted > most => {
-                    (Attainability::Not, most)
+                    (Attainability::Not, Some(most))
                 }
-                _ => (Attainability::Unknown, self.now.unwrap_or(0)),
+                _ => (Attainability::Unknown, self.now),
             },
         }
     }
@@ -294,8 +311,8 @@ mod tests {
         assert!(f.after_reclaim > f.after_compaction, "{f:?}");
         // 1280 pages stay, and the two blocks with a slab page take 1022 of them.
         assert_eq!(f.by_asking_again, Some(29));
-        assert_eq!(f.attainability(10), (Attainability::Now, 10));
-        assert_eq!(f.attainability(30), (Attainability::Not, 29));
+        assert_eq!(f.attainability(10), (Attainability::Now, Some(10)));
+        assert_eq!(f.attainability(30), (Attainability::Not, Some(29)));
     }
 
     /// `spec: 3.2`
@@ -306,8 +323,8 @@ mod tests {
             .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
             .collect();
         let (mut facts, _) = zone(words.clone());
-        facts.pcp = 10;
-        let blocks = super::super::test_zone::blocks(&words, facts.pcp);
+        facts.pcp = Some(10);
+        let blocks = super::super::test_zone::blocks(&words, 10);
         let (f, _) = exact(&facts, &blocks, KERNEL);
         assert_eq!((f.after_compaction, f.after_reclaim), (Some(10), Some(10)));
         let fixed = KernelFeatures {
@@ -339,16 +356,22 @@ mod tests {
             after_compaction: Some(20),
             after_reclaim: Some(20),
             by_asking_again: Some(30),
-            compaction_unhindered: false,
+            compaction_unhindered: Some(false),
             at_most: Some(30),
             perhaps_now: 0,
         };
-        assert_eq!(f.attainability(15), (Attainability::ByAskingAgain, 30));
+        assert_eq!(
+            f.attainability(15),
+            (Attainability::ByAskingAgain, Some(30))
+        );
         let sure = Forecast {
-            compaction_unhindered: true,
+            compaction_unhindered: Some(true),
             ..f
         };
-        assert_eq!(sure.attainability(15), (Attainability::AfterCompaction, 20));
+        assert_eq!(
+            sure.attainability(15),
+            (Attainability::AfterCompaction, Some(20))
+        );
     }
 
     #[test]
@@ -360,19 +383,46 @@ mod tests {
             (f.now, f.at_most, f.after_compaction),
             (Some(10), Some(15), None)
         );
-        assert_eq!(f.attainability(12), (Attainability::Unknown, 10));
-        assert_eq!(f.attainability(16), (Attainability::Not, 15));
+        assert_eq!(f.attainability(12), (Attainability::Unknown, Some(10)));
+        assert_eq!(f.attainability(16), (Attainability::Not, Some(15)));
     }
 
     #[test]
     fn nothing_is_promised_of_a_zone_that_may_be_protected() {
         let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
-        facts.is_below_another = true;
+        (facts.is_below_another, facts.protection) = (true, None);
         let f = bounds(&facts);
-        assert_eq!((f.now, f.perhaps_now, f.at_most), (Some(0), 10, None));
-        assert_eq!(f.attainability(5), (Attainability::Unknown, 0));
+        assert_eq!((f.now, f.perhaps_now, f.at_most), (None, 10, None));
+        assert_eq!(f.now_at_most, Some(10));
+        assert_eq!(f.attainability(5), (Attainability::Unknown, None));
         facts.protection = Some(0);
         assert_eq!(bounds(&facts).now, Some(10));
+    }
+
+    #[test]
+    fn what_keeps_blocks_back_is_known_or_they_are_at_most() {
+        type Lacking = fn(&mut ZoneFacts);
+        let lacking: [(&str, Lacking); 4] = [
+            ("marks", |z| z.marks = None),
+            ("protection", |z| z.protection = None),
+            ("reserve", |z| (z.withheld, z.withheld_huge) = (None, None)),
+            ("blocks", |z| z.row.blocks = None),
+        ];
+        for (what, lacks) in lacking {
+            let (mut facts, blocks) = zone(vec![BUDDY; 10 * 512]);
+            assert_eq!(bounds(&facts).now, Some(10));
+            lacks(&mut facts);
+            let f = bounds(&facts);
+            assert_eq!((f.now, f.now_at_most), (None, Some(10)), "{what}");
+            assert_eq!(f.compaction_unhindered, None, "{what}");
+            // Page flags show the blocks, and nothing of what keeps them back.
+            let now = exact(&facts, &blocks, KERNEL).0.now;
+            assert_eq!(now.is_some(), what == "blocks", "{what}");
+            // Nothing free is nothing at once, whatever is kept back.
+            let (mut none, _) = zone(vec![LRU; 10 * 512]);
+            lacks(&mut none);
+            assert_eq!(bounds(&none).now, Some(0), "{what}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
 //! - [`advice`]: settings to change; `advice_rules`, `room_advice`: when each is advised; [`predict`]: what a replay predicts for it.
-//! - [`examine`] (`examination`, `examined`): all of it in order. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
+//! - [`examine`] (`examination`, `examined`): all of it in order. `late_memory`: memory that no zone manages yet. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
 //! - [`text`], `answer`, [`map`]: the answer for people.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
@@ -27,6 +27,7 @@ mod examination;
 mod examined;
 pub mod forecast;
 pub mod frames;
+mod late_memory;
 pub mod map;
 mod obstacles;
 pub mod predict;

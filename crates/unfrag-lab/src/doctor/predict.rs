@@ -7,17 +7,28 @@
 
 use super::advice::{Advice, Predicted};
 use crate::error::Result;
+use crate::input::Input;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::{NoWatch, Options, replay};
+use crate::replay::answer::{LEAST_SHARE, NoWatch, Options, replay};
 use crate::report::number;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::share::Share;
 
 /// Puts a prediction into each piece of advice.
 ///
 /// # Errors
 /// If the recording cannot be replayed.
 pub fn predict(advice: &mut [Advice], recording: &Recording, name: &str) -> Result<()> {
+    let share = Input::from(recording).share()?.map(Share::fraction);
+    let little = share.filter(|s| *s < LEAST_SHARE);
     for a in advice {
+        if let Some(share) = little {
+            a.prediction = Some(format!(
+                "the recording has {} of what its host allocated, so that a replay of it tells nothing",
+                number::percent(share)
+            ));
+            continue;
+        }
         match a.for_replay() {
             Err(why) => a.prediction = Some(why),
             Ok((setting, value)) => {

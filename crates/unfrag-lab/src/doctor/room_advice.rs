@@ -35,17 +35,12 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     if reasons.is_empty() {
         return None;
     }
-    // Kernels that compact (since 2.6.35) have this counter.
-    let compacts = e
-        .vmstat
-        .as_ref()
-        .is_none_or(|v| v.get("compact_stall").is_some());
     // What is free makes no block unless there is enough of it.
     let is_short = !scattered.is_empty()
         && scattered
             .iter()
             .all(|z| z.free_pages.is_some_and(|n| n < 1 << d.huge_order));
-    let (command, cost) = match (compacts, is_short) {
+    let (command, cost) = match (e.compacts(), is_short) {
         (true, false) => (
             "sync; echo 1 > /proc/sys/vm/compact_memory",
             "a CPU is busy for seconds while memory is moved; best in quiet hours, and again when the shares rise",

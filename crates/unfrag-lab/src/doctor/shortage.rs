@@ -5,6 +5,7 @@
 use super::evidence::Evidence;
 use super::zones::ZoneFacts;
 use crate::geometry::Geometry;
+use crate::inspect::whole;
 use unfrag::ZoneKind;
 
 /// The lowest watermark that a zone's free memory is below.
@@ -41,7 +42,7 @@ pub(super) fn filled_by_slab(e: &Evidence, zone: &ZoneFacts, geometry: &Geometry
     let low = |of_node: bool| -> u64 {
         zones()
             .filter(|z| is_low(&z.name) && (!of_node || z.node == zone.row.node))
-            .filter_map(|z| z.pages("managed").or_else(|| z.pages("present")))
+            .filter_map(|z| whole::managed(e.zones.as_ref()?, z))
             .fold(0, u64::saturating_add)
     };
     let by_node = zones()

@@ -17,13 +17,17 @@ pub(super) fn zone(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
         }
     }
     let facts = ZoneFacts {
-        spanned: words.len() as u64,
         huge_order: 9,
         row: FreeRow {
             free_pages: Some(free[0] + (free[9] << 9)),
             blocks: Some(free),
             ..FreeRow::default()
         },
+        pcp: Some(0),
+        marks: Some([0; 3]),
+        protection: Some(0),
+        withheld: Some(0),
+        withheld_huge: Some(0),
         ..ZoneFacts::default()
     };
     let blocks = blocks(&words, 0);

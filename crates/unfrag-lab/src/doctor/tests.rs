@@ -27,6 +27,17 @@ const ZONEINFO: &str = "Node 0, zone   Normal
   start_pfn:           0
 ";
 
+/// Nothing is kept back for atomic requests.
+const TYPES: &str = "Page block order: 9
+Pages per block:  512
+
+Free pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 
+Node    0, zone   Normal, type      Movable   2559   1280      0      0      0      0      0      0      0     10      0 
+
+Number of blocks type      Movable 
+Node 0, zone   Normal           20 
+";
+
 /// A host of 20 blocks: 10 free, 9 with a quarter of memory that moves, one with a slab page too.
 fn host() -> HashMap<&'static str, Vec<u8>> {
     let mut words = vec![BUDDY; 10 * 512];
@@ -37,6 +48,7 @@ fn host() -> HashMap<&'static str, Vec<u8>> {
     HashMap::from([
         ("buddyinfo", buddy.into()),
         ("zoneinfo", ZONEINFO.into()),
+        ("pagetypeinfo", TYPES.into()),
         ("kpageflags", PageFlags { words }.write()),
         ("version", b"Linux version 6.18.2 (test)".to_vec()),
         ("vmstat", b"compact_stall 3\n".to_vec()),
@@ -115,17 +127,62 @@ fn deferred_memory_counts_as_free() {
     let mut host = host();
     let zoneinfo = ZONEINFO.replace("present  10240", "present  30720");
     host.insert("zoneinfo", zoneinfo.into());
-    host.insert("meminfo", b"MemTotal:          81920 kB\n".to_vec());
+    // 81920 KiB are 20480 pages: 10240 of them, 20 blocks, in no zone; 10239 pages are free in one.
+    for (free, now) in [
+        ("MemFree: 81916 kB\n", Some(30)),
+        ("MemFree: 61436 kB\n", Some(20)),
+        ("MemFree: 40956 kB\n", Some(10)),
+        ("MemFree: 20000 kB\n", Some(10)),
+        ("", None),
+    ] {
+        let amounts = format!("MemTotal: 81920 kB\n{free}DirectMap4k: 81920 kB\n");
+        host.insert("meminfo", amounts.into_bytes());
+        let d = examined(&host).diagnosis;
+        assert_eq!(d.huge_pages.now, now, "{free}");
+        let of_deferred = |n: &&String| n.contains("no zone manages");
+        let notes: Vec<_> = d.notes.iter().filter(of_deferred).collect();
+        assert_eq!(notes.len(), 1, "{:?}", d.notes);
+        let counted = notes[0].contains("are counted as");
+        assert_eq!(counted, now > Some(10), "{notes:?}");
+    }
+}
+
+#[test]
+fn memory_of_zones_that_are_missing_is_not_taken_for_memory_that_comes_later() {
+    let mut host = host();
+    // Four times what the zone could ever manage: another zone or node has it.
+    let amounts = b"MemTotal: 163840 kB\nMemFree: 140000 kB\nDirectMap4k: 4 kB\n".to_vec();
+    host.insert("meminfo", amounts);
     let d = examined(&host).diagnosis;
-    // 81920 KiB are 20480 pages: 10240 of them, 20 blocks, in no zone.
-    assert_eq!(d.huge_pages.now, Some(30));
-    let of_deferred = |n: &&String| n.contains("no zone manages yet");
-    assert_eq!(
-        d.notes.iter().filter(of_deferred).count(),
-        1,
+    assert_eq!((d.huge_pages.now, d.huge_pages.at_most), (None, None));
+    assert_eq!(d.zones[0].huge_pages.now, Some(10));
+    assert!(
+        d.notes.iter().any(|n| n.contains("may be missing")),
         "{:?}",
         d.notes
     );
+    assert!(text::answer(&d, 15).0.starts_with("not known"));
+}
+
+#[test]
+fn a_zone_that_the_text_lacks_leaves_sums_and_settings_unknown() {
+    let mut host = host();
+    let kept = ZONEINFO
+        .replace("protection: (0, 0, 0)", "protection: (0, 900, 900)")
+        .replace("free     6400", "free     400");
+    host.insert("zoneinfo", kept.into());
+    host.insert(
+        "buddyinfo",
+        b"Node 0, zone   Normal 400 0 0 0 0 0 0 0 0 0 0 \n".to_vec(),
+    );
+    host.remove("kpageflags");
+    let d = examined(&host).diagnosis;
+    assert_eq!((d.huge_pages.now, d.nodes[0].huge_pages.now), (None, None));
+    assert_eq!(d.nodes[0].score, None);
+    assert!(d.atomic.iter().all(|r| r.verdict == "unknown"));
+    let set = |a: &super::advice::Advice| a.setting.as_deref() == Some("vm.min_free_kbytes");
+    assert!(!d.advice.iter().any(set), "{:?}", d.advice);
+    assert!(d.notes.iter().any(|n| n.contains("lacks a zone of node 0")));
 }
 
 /// `spec: 5.5`

@@ -107,11 +107,7 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
             head(&mut out, &zone_title(z, d.page_size));
             let _ = writeln!(out, "  {}", z.verdict);
             let f = &z.huge_pages;
-            let _ = writeln!(
-                out,
-                "  huge pages: {}",
-                forecast_line(f, z.watermarks.is_some(), z.free_huge_blocks)
-            );
+            let _ = writeln!(out, "  huge pages: {}", forecast_line(f, z));
         }
     }
     if let Some(obstacles) = &d.obstacles {
@@ -122,9 +118,9 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Slab caches");
         slab_table(d, &mut out);
     }
-    if d.atomic.iter().any(is_said) {
+    if d.atomic.iter().any(|r| is_said(r, d)) {
         head(&mut out, "Requests that may not wait (GFP_ATOMIC)");
-        for r in d.atomic.iter().filter(|r| is_said(r)) {
+        for r in d.atomic.iter().filter(|r| is_said(r, d)) {
             let _ = writeln!(out, "  {}", atomic_line(r, d));
         }
     }
@@ -158,9 +154,11 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
     out
 }
 
-/// Whether anything is known of such requests.
-fn is_said(r: &AtomicRisk) -> bool {
-    r.verdict != "unknown" || r.in_a_row_at_most > 0
+/// Whether anything is known of such requests: without marks, a bound says no more than the free blocks do.
+fn is_said(r: &AtomicRisk, d: &Diagnosis) -> bool {
+    let of_node = || d.zones.iter().filter(|z| z.node == r.node);
+    let has_marks = of_node().all(|z| z.watermarks.is_some());
+    r.verdict != "unknown" || (has_marks && r.in_a_row_at_most.is_some_and(|n| n > 0))
 }
 
 fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
@@ -170,14 +168,30 @@ fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
     };
     let size = bytes(d.page_size << r.order);
     let mut out = format!("node {}, order {} ({size}): ", r.node, r.order);
-    let _ = match r.verdict {
-        "unknown" => write!(
-            out,
-            "not known; {} to {} in a row succeed, by which blocks are those of contiguous memory areas (pagetypeinfo tells root)",
-            count(r.in_a_row),
-            count(r.in_a_row_at_most)
-        ),
-        verdict => write!(out, "{verdict}; {} in a row succeed", count(r.in_a_row)),
+    let verdict = match r.verdict {
+        "unknown" => "not known",
+        verdict => verdict,
+    };
+    let least = count(r.in_a_row_at_least);
+    let _ = match (r.in_a_row, r.in_a_row_at_most) {
+        (Some(n), _) => write!(out, "{verdict}; {} in a row succeed", count(n)),
+        (None, None) => write!(out, "{verdict}; {least} or more in a row succeed"),
+        (None, Some(most)) => {
+            let most = count(most);
+            let lacks_marks = d.zones.iter().any(|z| {
+                z.node == r.node && (z.watermarks.is_none() || z.protection_pages.is_none())
+            });
+            let by = match lacks_marks {
+                true => "what watermarks and protection keep back (zoneinfo tells)",
+                false => {
+                    "which blocks are those of contiguous memory areas (pagetypeinfo tells root)"
+                }
+            };
+            write!(
+                out,
+                "{verdict}; {least} to {most} in a row succeed, by {by}"
+            )
+        }
     };
     if r.not_for_them_pages > 0 {
         let _ = write!(
@@ -221,11 +235,11 @@ fn huge_pages(d: &Diagnosis, out: &mut Text) {
     };
     row("at once", f.now);
     row(
-        "at once, at most (no file tells free blocks)",
+        &format!("at once, at most ({})", lacks_for_now(&d.zones)),
         f.now_at_most,
     );
     row(
-        "perhaps at once (zoneinfo would tell what is protected)",
+        "of these perhaps protected (zoneinfo would tell)",
         Some(f.perhaps_now).filter(|&n| n > 0),
     );
     let (compaction, reclaim) = match d.empties_pcp_lists {
@@ -269,12 +283,29 @@ fn huge_pages(d: &Diagnosis, out: &mut Text) {
     }
 }
 
-fn forecast_line(f: &Forecast, has_marks: bool, free: Option<u64>) -> String {
-    let (Some(_), Some(now)) = (free, f.now) else {
+/// What is lacking for the number of huge pages at once.
+fn lacks_for_now(zones: &[ZoneDiagnosis]) -> &'static str {
+    if zones.iter().any(|z| z.free_huge_blocks.is_none()) {
+        "no file tells free blocks"
+    } else if zones
+        .iter()
+        .any(|z| z.watermarks.is_none() || z.protection_pages.is_none())
+    {
+        "zoneinfo would tell what is kept back"
+    } else {
+        "pagetypeinfo would tell what is kept back"
+    }
+}
+
+fn forecast_line(f: &Forecast, z: &ZoneDiagnosis) -> String {
+    let (Some(_), Some(now)) = (z.free_huge_blocks, f.now.or(f.now_at_most)) else {
         let most = f.now_at_most.map_or(String::new(), |n| {
             format!(", so 0 to {} at once", thousands(n))
         });
-        return format!("not known: no file tells free blocks{most}");
+        return match z.free_huge_blocks {
+            None => format!("not known: no file tells free blocks{most}"),
+            Some(_) => "not known: how much of memory is free is not told".into(),
+        };
     };
     if f.perhaps_now > 0 && f.at_most.is_none() {
         return format!(
@@ -283,8 +314,14 @@ fn forecast_line(f: &Forecast, has_marks: bool, free: Option<u64>) -> String {
         );
     }
     let mut out = format!("{} at once", thousands(now));
-    if !has_marks && now > 0 {
+    if z.watermarks.is_none() && now > 0 {
         out += " if the watermarks allow it (zoneinfo would tell)";
+    } else if f.now.is_none() {
+        out += " at most, less what is kept back for others (";
+        out += match z.protection_pages {
+            None => "zoneinfo would tell)",
+            Some(_) => "pagetypeinfo would tell)",
+        };
     }
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
         (Some(c), Some(r), Some(a)) => {

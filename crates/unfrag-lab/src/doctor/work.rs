@@ -110,7 +110,16 @@ fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
             .iter()
             .filter_map(|z| stat.get(&format!("{prefix}{z}")))
             .collect();
-        (!parts.is_empty()).then(|| parts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n)))
+        // A text may end within them, or leave some out: each zone that has any such counter has all of them.
+        let has = |z: &&&str| {
+            let families = ["pgalloc_", "pgskip_", "allocstall_", prefix];
+            families
+                .iter()
+                .any(|f| stat.get(&format!("{f}{z}")).is_some())
+        };
+        let of_host = zones.iter().filter(has).count();
+        (of_host == parts.len() && stat.get(&format!("{prefix}movable")).is_some())
+            .then(|| parts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n)))
     })
 }
 
@@ -157,6 +166,16 @@ mod tests {
         assert_eq!(w.len(), 1, "what the kernel does not count is left out");
         assert_eq!((w[0].total, w[0].per_second), (50, Some(2.0)));
         assert_eq!(w[0].per_second_since_boot, Some(0.5));
+    }
+
+    #[test]
+    fn a_sum_over_zones_needs_all_of_them() {
+        for part in [
+            "allocstall_dma 0\n",
+            "allocstall_dma 0\nallocstall_normal 30\n",
+        ] {
+            assert_eq!(work(&evidence(part, None)), [], "{part}");
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use super::evidence::Evidence;
 use crate::geometry::Geometry;
 use crate::inspect::files::pcp_pages;
 use crate::inspect::free_rows::FreeRow;
+use crate::inspect::whole;
 use crate::usable::{ZoneView, kept};
 use unfrag::{Gfp, ZoneKind};
-use unfrag_linux::procfs::{PageTypeInfo, zoneinfo};
+use unfrag_linux::procfs::{PageTypeInfo, ZoneInfo, zoneinfo};
 
 /// What is known of a zone, in base pages. Lists stand at the number of their order.
 #[derive(Clone, Debug, Default)]
@@ -17,40 +18,35 @@ pub struct ZoneFacts {
     pub row: FreeRow,
     /// Order of a huge page.
     pub huge_order: u8,
-    /// First frame.
-    pub start: u64,
-    /// Frames from there on, holes included.
-    pub spanned: u64,
     /// Pages that the allocator manages (`present` in kernels before 3.9).
     pub managed: Option<u64>,
-    /// Pages on per-CPU lists.
-    pub pcp: u64,
+    /// Pages on per-CPU lists; `None` where zoneinfo is missing, or does not tell them to their end.
+    pub pcp: Option<u64>,
     /// Watermarks with their boost: min, low, high; `None` without zoneinfo.
     pub marks: Option<[u64; 3]>,
-    /// The boost in them.
-    pub boost: u64,
     /// Pages kept from requests that could use any zone (`protection`, last number); `None` without zoneinfo.
     pub protection: Option<u64>,
-    /// Pages kept from requests of the kernel, whose highest zone is Normal.
-    pub protection_from_kernel: u64,
+    /// Pages kept from requests of the kernel, whose highest zone is Normal; `None` without zoneinfo, or where it lacks a
+    /// zone of the node.
+    pub protection_from_kernel: Option<u64>,
     /// Whether its node has a higher zone: then it may keep pages from requests that could use that.
     pub is_below_another: bool,
     /// Pages of page cache and reclaimable slab; `None` if the kernel does not count them by zone.
     pub reclaimable: Option<u64>,
     /// Pages of slab that cannot be reclaimed; `None` if the kernel does not count them by zone.
     pub unreclaimable_slab: Option<u64>,
-    /// Free pages of contiguous memory areas.
-    pub cma_pages: u64,
+    /// Free pages of contiguous memory areas; `None` if no file tells them.
+    pub cma_pages: Option<u64>,
     /// Free blocks of contiguous memory areas; `None` without pagetypeinfo.
     pub cma: Option<Vec<u64>>,
     /// Free blocks of the high-order atomic reserve.
     pub highatomic: Vec<u64>,
     /// Free blocks that are isolated.
     pub isolated: Vec<u64>,
-    /// Free pages in high-atomic, isolated and reserve blocks.
-    pub withheld: u64,
-    /// Free blocks in them, in units of huge pages.
-    pub withheld_huge: u64,
+    /// Free pages in high-atomic, isolated and reserve blocks; `None` without pagetypeinfo.
+    pub withheld: Option<u64>,
+    /// Free blocks in them, in units of huge pages; `None` without pagetypeinfo.
+    pub withheld_huge: Option<u64>,
     /// Huge pages in free blocks of the high-order atomic reserve; `None` without pagetypeinfo.
     pub highatomic_huge: Option<u64>,
     /// Pageblocks that are not Movable or CMA; `None` without pagetypeinfo.
@@ -58,33 +54,36 @@ pub struct ZoneFacts {
 }
 
 impl ZoneFacts {
-    /// Free pages; 0 if not known.
-    pub fn free(&self) -> u64 {
-        self.row.free_pages.unwrap_or(0)
-    }
-
     /// Base pages in a huge page.
     pub fn huge_pages_size(&self) -> u64 {
         1 << self.huge_order
     }
 
-    /// Free huge pages, without those withheld.
-    pub fn free_huge(&self) -> u64 {
-        let whole = self.row.whole_blocks(self.huge_order).unwrap_or(0);
-        whole.saturating_sub(self.withheld_huge)
+    /// Free huge pages, without those withheld; at most so many if [`Self::withheld_huge`] is not known. `None` if no
+    /// file tells free blocks.
+    pub fn free_huge(&self) -> Option<u64> {
+        let whole = self.row.whole_blocks(self.huge_order)?;
+        Some(whole.saturating_sub(self.withheld_huge.unwrap_or(0)))
     }
 
-    /// How many huge pages can be taken from `free` pages above the watermark `mark`: each one needs
-    /// `free - 511 > mark + protection` before it, where it has 512 pages. `spec: 1.5`
-    pub fn huge_pages_above(&self, free: u64, mark: u64) -> u64 {
+    /// How many huge pages can be taken from `free` pages above the min watermark: each one needs
+    /// `free - 511 > min + protection` before it, where it has 512 pages. What is not known is taken to keep nothing
+    /// back, so the number is one of at most unless [`Self::tells_what_is_kept`]. `spec: 1.5`
+    pub fn huge_pages_above_min(&self, free: u64) -> u64 {
         let size = self.huge_pages_size();
-        let kept = self.withheld + mark + self.protection.unwrap_or(0) + size - 1;
+        let min = self.marks.map_or(0, |m| m[0]);
+        let kept = [
+            self.withheld.unwrap_or(0),
+            min,
+            self.protection.unwrap_or(0),
+        ];
+        let kept = kept.into_iter().fold(size - 1, u64::saturating_add);
         free.saturating_sub(kept).div_ceil(size)
     }
 
-    /// The min watermark, 0 if unknown.
-    pub fn min(&self) -> u64 {
-        self.marks.map_or(0, |m| m[0])
+    /// Whether all is known that the zone keeps from requests for huge pages.
+    pub fn tells_what_is_kept(&self) -> bool {
+        self.marks.is_some() && self.protection.is_some() && self.withheld.is_some()
     }
 
     /// Whether it may keep its memory from requests for huge pages, and no file says how much.
@@ -92,8 +91,8 @@ impl ZoneFacts {
         self.protection.is_none() && self.is_below_another
     }
 
-    /// The zone as a request of the kernel sees it; `None` if its free blocks are not known, or it is none that a
-    /// request of the kernel may use.
+    /// The zone as a request of the kernel sees it; `None` if its free blocks are not known, or its kind is none that is
+    /// known. What is not known keeps nothing from the request: see [`Self::tells_atomic`].
     pub fn view(&self) -> Option<ZoneView> {
         let free_by_order = self.row.blocks.clone()?;
         let pages = |blocks: &[u64]| {
@@ -103,40 +102,38 @@ impl ZoneFacts {
         Some(ZoneView {
             kind: ZoneKind::from_name(&self.row.zone)?,
             // Isolated blocks are on the lists, and not in the sum.
-            free_pages: self.free().saturating_sub(pages(&self.isolated)),
+            free_pages: self.row.free_pages?.saturating_sub(pages(&self.isolated)),
             free_by_order,
             cma_by_order: match self.cma_pages {
-                0 => Some(self.cma.clone().unwrap_or_default()),
-                _ => self.cma.clone(),
+                None | Some(0) => Some(self.cma.clone().unwrap_or_default()),
+                Some(_) => self.cma.clone(),
             },
             highatomic_by_order: self.highatomic.clone(),
             isolated_by_order: self.isolated.clone(),
-            cma_pages: self.cma_pages,
+            cma_pages: self.cma_pages.unwrap_or(0),
             highatomic_pages: pages(&self.highatomic),
-            min: self.min(),
-            protection: self.protection_from_kernel,
+            min: self.marks.map_or(0, |m| m[0]),
+            protection: self.protection_from_kernel.unwrap_or(0),
         })
     }
 
-    fn add_zoneinfo(&mut self, e: &Evidence, info: &zoneinfo::Zone) {
+    /// Whether all is known that the zone keeps from requests that may not wait. The high-atomic reserve is theirs.
+    pub fn tells_atomic(&self) -> bool {
+        self.marks.is_some() && self.protection_from_kernel.is_some() && self.cma_pages.is_some()
+    }
+
+    fn add_zoneinfo(&mut self, all: &ZoneInfo, info: &zoneinfo::Zone) {
         let page = |name| info.pages(name);
-        self.start = info.start_pfn().unwrap_or(0);
-        self.spanned = page("spanned").unwrap_or(0);
-        self.managed = page("managed").or_else(|| page("present"));
+        self.managed = whole::managed(all, info);
         self.pcp = pcp_pages(info);
-        self.boost = page("boost").unwrap_or(0);
         if let (Some(min), Some(low), Some(high)) = (page("min"), page("low"), page("high")) {
             self.marks = Some([min, low, high]);
         }
-        self.protection = Some(info.protection.last().copied().unwrap_or(0));
-        let names: Vec<&str> = e
-            .zones
-            .iter()
-            .flat_map(|i| &i.zones)
-            .filter(|z| z.node == self.row.node)
-            .map(|z| z.name.as_str())
-            .collect();
-        self.protection_from_kernel = kept(&info.protection, &names, Gfp::KERNEL);
+        self.protection = info.protection.last().copied();
+        let of_node = all.zones.iter().filter(|z| z.node == self.row.node);
+        let names: Vec<&str> = of_node.map(|z| z.name.as_str()).collect();
+        let is_known = whole::has_all_zones(all, self.row.node) && !info.protection.is_empty();
+        self.protection_from_kernel = is_known.then(|| kept(&info.protection, &names, Gfp::KERNEL));
         let count = |names: &[&str]| {
             names
                 .iter()
@@ -148,10 +145,14 @@ impl ZoneFacts {
         let active = count(&["nr_zone_active_file", "nr_active_file"]);
         let file = inactive.zip(active).map(|(i, a)| i + a);
         let file = file.or_else(|| count(&["nr_file_pages"]));
-        let slab = count(&["nr_slab_reclaimable"]).unwrap_or(0);
-        self.reclaimable = file.map(|n| n + slab);
+        let none = |name| whole::has_no_counter(all, info, name).then_some(0);
+        // Since 4.8 slab is counted by node.
+        let slab = "nr_slab_reclaimable";
+        let slab = count(&[slab]).or_else(|| none(slab));
+        self.reclaimable = file.zip(slab).map(|(n, slab)| n + slab);
         self.unreclaimable_slab = count(&["nr_slab_unreclaimable"]);
-        self.cma_pages = count(&["nr_free_cma"]).unwrap_or(0);
+        // Kernels before 3.7 have neither the counter nor areas.
+        self.cma_pages = count(&["nr_free_cma"]).or_else(|| none("nr_free_cma"));
     }
 
     fn add_types(&mut self, types: &PageTypeInfo) {
@@ -164,26 +165,19 @@ impl ZoneFacts {
             let each = blocks.iter().enumerate().skip(least);
             each.map(|(o, &n)| n << o).sum::<u64>()
         };
-        let has_lists = types
-            .free
-            .iter()
-            .any(|r| (r.node, &r.zone) == (self.row.node, &self.row.zone));
-        if has_lists {
+        if whole::has_all_types(types, self.row.node, &self.row.zone) {
             let cma = lists("CMA");
             // The sum is exact where zoneinfo has it; the lists are of the moment when they were read.
-            if self.marks.is_none() {
-                self.cma_pages = pages(&cma, 0);
-            }
+            self.cma_pages = self.cma_pages.or_else(|| Some(pages(&cma, 0)));
             self.cma = Some(cma);
             self.highatomic = lists("HighAtomic");
             self.isolated = lists("Isolate");
             let reserve = lists("Reserve");
             let huge = usize::from(self.huge_order);
             self.highatomic_huge = Some(pages(&self.highatomic, huge) >> huge);
-            for withheld in [&self.highatomic, &self.isolated, &reserve] {
-                self.withheld += pages(withheld, 0);
-                self.withheld_huge += pages(withheld, huge) >> huge;
-            }
+            let withheld = [&self.highatomic, &self.isolated, &reserve];
+            self.withheld = Some(withheld.iter().map(|w| pages(w, 0)).sum());
+            self.withheld_huge = Some(withheld.iter().map(|w| pages(w, huge) >> huge).sum());
         }
         let names = &types.blocks.migratetypes;
         let rows = &types.blocks.rows;
@@ -214,9 +208,10 @@ pub fn zones(e: &Evidence, rows: Vec<FreeRow>, geometry: &Geometry) -> Vec<ZoneF
             row,
             ..ZoneFacts::default()
         };
-        let info = e.zones.as_ref();
-        if let Some(info) = info.and_then(|i| i.zone(z.row.node, &z.row.zone)) {
-            z.add_zoneinfo(e, info);
+        if let Some(all) = &e.zones
+            && let Some(info) = all.zone(z.row.node, &z.row.zone)
+        {
+            z.add_zoneinfo(all, info);
         }
         if let Some(types) = &e.types {
             z.add_types(types);
@@ -235,12 +230,13 @@ mod tests {
         let z = ZoneFacts {
             huge_order: 9,
             protection: Some(100),
+            marks: Some([200, 250, 300]),
             ..ZoneFacts::default()
         };
         // 1023 - 511 = 512 > 200 + 100; then 511 - 511 = 0 is not.
-        assert_eq!(z.huge_pages_above(1023, 200), 1);
-        assert_eq!(z.huge_pages_above(811, 200), 0);
-        assert_eq!(z.huge_pages_above(812, 200), 1);
-        assert_eq!(z.huge_pages_above(812 + 512, 200), 2);
+        assert_eq!(z.huge_pages_above_min(1023), 1);
+        assert_eq!(z.huge_pages_above_min(811), 0);
+        assert_eq!(z.huge_pages_above_min(812), 1);
+        assert_eq!(z.huge_pages_above_min(812 + 512), 2);
     }
 }

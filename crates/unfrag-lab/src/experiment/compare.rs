@@ -13,8 +13,8 @@ fn percent(a: f64, b: f64) -> Option<f64> {
 
 /// The standard error of [`percent`] of two medians; none of single runs.
 fn stderr_percent(a: &Statistics, b: &Statistics) -> Option<f64> {
-    let part = |s: &Statistics| s.stderr / s.median;
-    let relative = (part(a).powi(2) + part(b).powi(2)).sqrt() * b.median / a.median;
+    let part = |s: &Statistics| Some(s.stderr? / s.median);
+    let relative = (part(a)?.powi(2) + part(b)?.powi(2)).sqrt() * b.median / a.median;
     (relative.is_finite() && relative > 0.0).then_some(100.0 * relative)
 }
 

@@ -11,9 +11,9 @@ pub struct Statistics {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Standard error of the mean: the sample's deviation over the square root of its size. 0 for a
-    /// single run.
-    pub stderr: f64,
+    /// Standard error of the mean: the sample's deviation over the square root of its size; `null` for a single run,
+    /// which tells nothing of it.
+    pub stderr: Option<f64>,
 }
 
 impl Statistics {
@@ -26,23 +26,13 @@ impl Statistics {
         let median = (v[(n - 1) / 2] + v[n / 2]) / 2.0;
         let mean = v.iter().sum::<f64>() / n as f64;
         let square = v.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-        let stderr = if n > 1 {
-            (square / (n - 1) as f64 / n as f64).sqrt()
-        } else {
-            0.0
-        };
+        let stderr = (n > 1).then(|| (square / (n - 1) as f64 / n as f64).sqrt());
         Some(Statistics {
             median,
             min,
             max,
             stderr,
         })
-    }
-
-    /// Whether two medians differ by more than two standard errors of their difference.
-    pub fn differs_from(&self, other: &Statistics) -> bool {
-        let joint = (self.stderr.powi(2) + other.stderr.powi(2)).sqrt();
-        (self.median - other.median).abs() > 2.0 * joint
     }
 }
 
@@ -55,17 +45,8 @@ mod tests {
         let s = Statistics::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((s.median, s.min, s.max), (2.5, 1.0, 4.0));
         // Deviation sqrt(5/3), over the square root of four.
-        assert!((s.stderr - (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-12);
-        assert_eq!(Statistics::of(&[7.0]).unwrap().stderr, 0.0);
+        assert!((s.stderr.unwrap() - (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-12);
+        assert_eq!(Statistics::of(&[7.0]).unwrap().stderr, None);
         assert_eq!(Statistics::of(&[]), None);
-    }
-
-    #[test]
-    fn difference_is_beyond_two_standard_errors() {
-        let a = Statistics::of(&[10.0, 11.0, 12.0]).unwrap();
-        let b = Statistics::of(&[11.0, 12.0, 13.0]).unwrap();
-        let c = Statistics::of(&[20.0, 21.0, 22.0]).unwrap();
-        assert!(!a.differs_from(&b));
-        assert!(a.differs_from(&c));
     }
 }

@@ -19,7 +19,7 @@ pub fn page_kib(memory: &Memory) -> Option<u64> {
                 .fold(0, u64::saturating_add);
             [4, 8, 16, 64].into_iter().find(|page| {
                 let expected = pages.saturating_mul(*page);
-                kib > 0 && expected.abs_diff(kib) < kib / 4
+                kib > 0 && expected.abs_diff(kib) <= kib / 32
             })
         })
 }

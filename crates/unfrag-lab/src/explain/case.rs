@@ -3,6 +3,7 @@
 //! Invariant: nothing here is text for people.
 
 use super::kernel::Kernel;
+use super::missing;
 use super::verdict::Verdict;
 use super::zones::{Judged, Lacking};
 use unfrag::Gfp;
@@ -91,8 +92,7 @@ impl Case<'_> {
         if let Some(pages) = memory.pages.get(name) {
             return Some(pages.saturating_mul(self.page_kib?).saturating_mul(1024));
         }
-        let first = memory.zones.first()?.node;
-        let is_only = memory.node_lines == 1 && memory.zones.iter().all(|z| z.node == first);
+        let is_only = memory.node_lines == 1 && missing::has_all(memory);
         let kib = memory.node_kib.get(name).filter(|_| is_only)?;
         Some(kib.saturating_mul(1024))
     }

@@ -1,11 +1,15 @@
 //! Reports of one event put together: a failed page request and what its slab cache says of it, the lines of one virtual
 //! request, a page fault that a control group's limit ended.
 //!
-//! Invariant: at most one report is held back; reports leave in the order in which they came.
+//! Invariant: at most [`HELD`] reports are held back; reports leave in the order in which they came, and those of
+//! different sources are never of one event.
 
+use std::collections::VecDeque;
 use unfrag_linux::kernel_log::report::Stamp;
 use unfrag_linux::kernel_log::{Kind, Report};
 
+/// Reports that are held back, as those of others may stand between two of one event.
+const HELD: usize = 4;
 /// Seconds within which the lines of one event are printed.
 const TOGETHER: f64 = 2.0;
 /// Lines between them at most, where no time tells.
@@ -24,54 +28,61 @@ pub struct Event {
 /// Puts reports together.
 #[derive(Default)]
 pub struct Events {
-    held: Option<Report>,
+    held: VecDeque<Event>,
 }
 
 impl Events {
-    /// Takes the next report, and gives the one before it if that is whole.
+    /// Takes the next report, and gives the first one if it is whole.
     pub fn take(&mut self, mut next: Report) -> Option<Event> {
-        let Some(mut last) = self.held.take() else {
-            self.held = Some(next);
-            return None;
-        };
-        if is_of_cache(&last, &next) {
-            last.cache = next.cache;
-            last.suppressed = last.suppressed.saturating_add(next.suppressed);
-            last.memory = last.memory.or(next.memory);
-            self.held = Some(last);
+        let is_near = |e: &&mut Event| e.report.source == next.source;
+        let mut near = self.held.iter_mut().rev().filter(is_near);
+        if let Some(of) = near.find(|e| is_of_cache(&e.report, &next)) {
+            let of = &mut of.report;
+            of.cache = next.cache;
+            of.suppressed = of.suppressed.saturating_add(next.suppressed);
+            of.memory = of.memory.take().or(next.memory);
             return None;
         }
-        if is_of_virtual(&last, &next) {
-            next.line = last.line;
-            next.time = last.time.or(next.time);
-            next.suppressed = last.suppressed.saturating_add(next.suppressed);
-            next.at = last.at.filter(|_| is_not_said(&next)).or(next.at);
-            self.held = Some(next);
+        let mut near = self.held.iter_mut().rev().filter(is_near);
+        if let Some(of) = near.find(|e| is_length_of(&e.report, &next)) {
+            of.report.bytes = next.bytes;
             return None;
         }
-        if is_after_kill(&last, &next) {
-            next.is_cgroup = true;
-            next.cgroup.clone_from(&last.cgroup);
+        let mut near = self.held.iter_mut().rev().filter(is_near);
+        if let Some(event) = near.next() {
+            let last = &mut event.report;
+            if is_of_virtual(last, &next) {
+                next.line = last.line;
+                next.time = last.time.take().or(next.time);
+                next.suppressed = last.suppressed.saturating_add(next.suppressed);
+                next.at = last.at.filter(|_| is_not_said(&next)).or(next.at);
+                *last = next;
+                return None;
+            }
+            if is_after_kill(last, &next) {
+                next.is_cgroup = true;
+                next.cgroup.clone_from(&last.cgroup);
+            }
+            event.has_smaller_next = last.task.is_some()
+                && last.task == next.task
+                && last.mask == next.mask
+                && next.order < last.order
+                && next.order.is_some_and(|o| o >= 0)
+                && are_close(last, &next, TOGETHER);
         }
-        let has_smaller_next = last.task.is_some()
-            && last.task == next.task
-            && last.mask == next.mask
-            && next.order < last.order
-            && next.order.is_some_and(|o| o >= 0)
-            && are_close(&last, &next, TOGETHER);
-        self.held = Some(next);
-        Some(Event {
-            report: last,
-            has_smaller_next,
-        })
+        self.held.push_back(Event {
+            report: next,
+            has_smaller_next: false,
+        });
+        match self.held.len() > HELD {
+            true => self.held.pop_front(),
+            false => None,
+        }
     }
 
-    /// The last report.
-    pub fn finish(self) -> Option<Event> {
-        self.held.map(|report| Event {
-            report,
-            has_smaller_next: false,
-        })
+    /// The last reports.
+    pub fn finish(self) -> impl Iterator<Item = Event> {
+        self.held.into_iter()
     }
 }
 
@@ -108,6 +119,18 @@ fn is_of_cache(last: &Report, next: &Report) -> bool {
         && last.cache.is_none()
         && !next.cache.as_ref().is_some_and(|c| c.is_of_cgroup())
         && fits
+        && are_close(last, next, TOGETHER)
+}
+
+/// Whether a line of a kernel without an MMU tells the length of the request before it.
+fn is_length_of(last: &Report, next: &Report) -> bool {
+    let is_length = next.bytes.is_some() && next.order.is_none() && next.mask.raw.is_none();
+    let is_same = last.task == next.task || next.task.is_none();
+    [last.kind, next.kind] == [Kind::AllocationFailure; 2]
+        && is_length
+        && is_same
+        && last.bytes.is_none()
+        && last.order.is_some()
         && are_close(last, next, TOGETHER)
 }
 

@@ -29,6 +29,8 @@ struct Key {
     kernel: Option<String>,
     verdict: Option<&'static str>,
     what: Option<String>,
+    /// What a message or a failure without a verdict says, but for its numbers.
+    said: String,
 }
 
 impl Groups {
@@ -41,7 +43,11 @@ impl Groups {
             gfp: failure.gfp.clone(),
             kernel: failure.kernel.clone(),
             verdict: failure.verdict,
-            what: failure.cache.clone().or_else(|| failure.cgroup.clone()),
+            what: what(&failure),
+            said: match failure.verdict {
+                Some(_) => String::new(),
+                None => failure.meaning.replace(|c: char| c.is_ascii_digit(), ""),
+            },
         };
         if let Some(&at) = self.places.get(&key) {
             let same = &mut self.found[at];
@@ -88,6 +94,13 @@ impl Groups {
             notes,
         }
     }
+}
+
+/// The cache, the control group, or the task that a message alone says was killed.
+fn what(f: &Failure) -> Option<String> {
+    let killed = f.killed.as_ref().filter(|_| f.verdict.is_none());
+    let named = f.cache.as_ref().or(f.cgroup.as_ref()).or(killed);
+    named.cloned()
 }
 
 /// A kernel thread's name without the number of its CPU.

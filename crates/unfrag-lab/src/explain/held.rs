@@ -5,6 +5,7 @@
 
 use super::answer::Held;
 use super::case::Case;
+use super::missing;
 use crate::report::number::bytes;
 use unfrag_linux::kernel_log::Memory;
 
@@ -82,8 +83,11 @@ fn largest(mut held: Vec<Held>, most: usize, all: &mut Vec<Held>) {
     all.append(&mut held);
 }
 
-/// Memory of all zones.
+/// Memory of all zones; `None` unless all are in the text.
 fn total_bytes(memory: &Memory) -> Option<u64> {
+    if !missing::has_all(memory) {
+        return None;
+    }
     let sizes: Option<Vec<u64>> = memory.zones.iter().map(|z| z.size_kib()).collect();
     let kib = sizes?.into_iter().fold(0, u64::saturating_add);
     (kib > 0).then(|| kib.saturating_mul(1024))

@@ -3,7 +3,7 @@
 //! Each zone's `lowmem_reserve` grows with every populated zone above it, so it tells of zones whose lines were cut off.
 //! The sum of free memory tells of others; that of present memory only keeps settings from being computed.
 //!
-//! Invariant: a setting is computed only where nothing tells that a zone is missing.
+//! Invariant: a setting or a share of memory is computed only where the text shows that all zones are in it.
 
 use super::amounts::{kind_of, page_kib, sum};
 use unfrag::ZoneKind;
@@ -90,21 +90,61 @@ fn lacks_usable(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
     told.any(|kind| *kind <= highest && !is_seen(*kind))
 }
 
+/// KiB of the smallest page of any machine.
+const SMALLEST_PAGE_KIB: u64 = 4;
+
+/// Whether the zones of the text, which have `kib`, are the whole, of which it says that it is `pages`; `None` where nothing
+/// tells, or they differ by up to `doubt` of them. Of pages of unknown size it is known that some zones are missing, not
+/// that none is.
+fn is_all(memory: &Memory, kib: u64, pages: Option<u64>, doubt: u64) -> Option<bool> {
+    let pages = pages.filter(|n| *n > 0)?;
+    let page = page_kib(memory);
+    let whole = pages.saturating_mul(page.unwrap_or(SMALLEST_PAGE_KIB));
+    if kib.saturating_add(doubt) < whole {
+        return Some(false);
+    }
+    // Counters are read one after another.
+    (page.is_some() && kib.saturating_add(kib / 64) >= whole).then_some(true)
+}
+
 /// Free memory of all zones against what the text says of the whole: whether some is missing, or all is there; `None` where
 /// nothing tells.
 fn is_counted(memory: &Memory) -> Option<bool> {
-    let page = page_kib(memory)?;
-    let counted = memory.pages.get("free").filter(|n| **n > 0)?;
     let free = sum(memory, "free");
-    Some(free.saturating_add(free / 3) >= counted.saturating_mul(page))
+    let counted = memory.pages.get("free").copied();
+    is_all(memory, free, counted, free / 3)
 }
 
 /// Whether the zones are as large as the machine's page frames.
 fn is_all_ram(memory: &Memory) -> Option<bool> {
-    let frames = memory.ram_pages.filter(|n| *n > 0)?;
     let present = sum(memory, "present");
-    let kib = frames.saturating_mul(page_kib(memory)?);
-    (present > 0).then(|| present.saturating_add(present / 20) >= kib)
+    let pages = memory.ram_pages.filter(|_| present > 0);
+    is_all(memory, present, pages, present / 20)
+}
+
+/// Whether the text shows that it has all zones: each with its sizes, none above it missing, and none below it, which the
+/// count of page frames tells, or the lowest zone of all.
+pub fn has_all(memory: &Memory) -> bool {
+    let zones = || memory.zones.iter().filter(|z| z.name != "Device");
+    let columns = zones()
+        .filter_map(|z| Some(z.reserve.as_ref()?.len()))
+        .max();
+    let is_whole = |z: &Zone| {
+        let has_columns = z.reserve.as_ref().map(Vec::len) == columns;
+        z.size_kib().is_some() && has_columns && !lacks_above(z, memory)
+    };
+    let has = |kind| zones().any(|z| kind_of(&z.name) == kind);
+    // Of three columns with DMA32 and Normal one is Movable's, so that there is no DMA.
+    let is_without_dma = columns == Some(3) && has(ZoneKind::Dma32) && has(ZoneKind::Normal);
+    // A kernel with one column has one zone.
+    let has_lowest = has(ZoneKind::Dma) || is_without_dma || columns == Some(1);
+    columns.is_some()
+        && zones().all(is_whole)
+        && match (is_all_ram(memory), is_counted(memory)) {
+            (Some(false), _) | (_, Some(false)) => false,
+            (Some(true), _) => true,
+            (None, _) => has_lowest,
+        }
 }
 
 /// Whether zones that a request for zones up to `highest` may use are not in the text.
@@ -139,22 +179,15 @@ pub fn is_surely_highest(z: &Zone, memory: &Memory, highest: ZoneKind) -> bool {
 /// `vm.min_free_kbytes`: the sum of the marks without their boosts, of zones that share the setting. HighMem and Movable
 /// have marks of their own. `spec: 1.3`
 pub fn min_free_kbytes(memory: &Memory) -> Option<u64> {
-    let zones = || memory.zones.iter().filter(|z| z.name != "Device");
-    let columns = zones()
-        .filter_map(|z| Some(z.reserve.as_ref()?.len()))
-        .max()?;
-    let is_whole = |z: &Zone| {
-        let has_amounts = z.size_kib().is_some() && z.kib("low").is_some();
-        let has_columns = z.reserve.as_ref().is_some_and(|r| r.len() == columns);
-        has_amounts && has_columns && !lacks_above(z, memory)
-    };
-    let is_short = [is_counted(memory), is_all_ram(memory)].contains(&Some(false));
-    if !zones().all(is_whole) || is_short {
+    let has_marks = |z: &Zone| z.name == "Device" || z.kib("low").is_some();
+    if !has_all(memory) || !memory.zones.iter().all(has_marks) {
         return None;
     }
-    let shares = |z: &&Zone| !matches!(z.name.as_str(), "HighMem" | "Movable");
     let own = |z: &Zone| Some(z.kib("min")?.saturating_sub(z.kib("boost").unwrap_or(0)));
-    let sum = zones()
+    let shares = |z: &&Zone| !matches!(z.name.as_str(), "HighMem" | "Movable" | "Device");
+    let sum = memory
+        .zones
+        .iter()
         .filter(shares)
         .try_fold(0u64, |sum, z| Some(sum.saturating_add(own(z)?)))?;
     (sum > 0).then_some(sum)

@@ -61,7 +61,7 @@ pub fn explain(log: impl Read) -> Result<Explanation> {
         Found::Event(e) => groups.add(one_line::explained(&e)),
         Found::Skipped { line, why } => groups.skip(line, why),
     })?;
-    if let Some(event) = events.finish() {
+    for event in events.finish() {
         groups.add(explained(&event));
     }
     Ok(groups.finish())

@@ -434,6 +434,42 @@ mod tests {
         }
     }
 
+    /// Messages that differ in what they are about, as of another device, pool, task or limit.
+    #[test]
+    fn unlike_messages_are_entries_of_their_own() {
+        for (a, b) in [
+            (
+                "Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
+                "Out of memory: Killed process 5 (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
+            ),
+            (
+                "Out of memory: Killed process 5 (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
+                "Memory cgroup out of memory: Killed process 5 (a) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
+            ),
+            (
+                "HugeTLB: allocating 512 of page size 1.00 GiB failed.  Only allocated 12 hugepages.",
+                "HugeTLB: allocating 512 of page size 2.00 MiB failed.  Only allocated 12 hugepages.",
+            ),
+            (
+                "r8169 0000:03:00.0 eth0: rtl_open failed: -ENOMEM",
+                "mlx5_core 0000:81:00.0: mlx5_cmd_exec: command failed, err -12",
+            ),
+            (
+                "cma: cma_alloc: linux,cma: alloc failed, req-size: 256 pages, ret: -16",
+                "cma: cma_alloc: reserved: alloc failed, req-size: 2560 pages, ret: -12",
+            ),
+            (
+                "percpu: allocation failed, size=16 align=8 atomic=1, atomic alloc failed",
+                "percpu: allocation failed, size=262144 align=8 atomic=0, failed to allocate",
+            ),
+        ] {
+            let log = format!("[ 1.5] {a}\n[ 200.5] {b}\n[ 400.5] {a}\n");
+            let found = explain(log.as_bytes()).unwrap().reports;
+            let counts: Vec<u64> = found.iter().map(|f| f.count).collect();
+            assert_eq!(counts, [2, 1], "{a}");
+        }
+    }
+
     #[test]
     fn equal_messages_are_one_entry() {
         let line = "[ 1.5] alloc_contig_range: [bc900, bd100) PFNs busy\n".repeat(4);

@@ -450,11 +450,10 @@ fn known(z: &Zone) -> (&[(u64, Letters)], bool) {
     }
 }
 
-/// Whether the free blocks that a cut row has add up to nearly all of the counter.
+/// Whether the free blocks that a cut row has add up to the counter, so that nothing is in those that were cut off.
 fn is_borne_out(z: &Zone, lists: &[(u64, Letters)], page: u64) -> bool {
     let listed = pages_of(lists.iter().copied()).saturating_mul(page);
-    let is_near = |free: u64| listed.saturating_mul(10) >= free.saturating_mul(9);
-    !lists.is_empty() && z.kib("free").is_some_and(is_near)
+    !lists.is_empty() && z.kib("free").is_some_and(|free| listed >= free)
 }
 
 /// Free memory: the counter, or the sum of the lists where that is smaller by more than a tenth, as the counter drifts

@@ -4,12 +4,14 @@ use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, is_stdin, named};
 use crate::doctor::Evidence;
 use crate::error::Result;
+use crate::inspect::files::and_not_read;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
 use unfrag_linux::Error;
 use unfrag_linux::procfs::{SlabInfo, VmStat};
 use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::snapshots::KNOWN;
 
 /// Which moment is examined.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +49,7 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
     let at = at.ok_or_else(|| {
         Error::malformed("no snapshot in it says anything of memory")
             .in_file(source.as_ref())
-            .help(format!("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host{}", snapshots::and_not_read(&not_read)))
+            .help(format!("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host{}", and_not_read(&not_read)))
     })?;
     let place = match all.len() {
         1 => source.clone(),
@@ -113,9 +115,22 @@ fn last_telling(all: &[Snapshot]) -> Option<usize> {
     last(&TELLING).or_else(|| last(&TELLING_LITTLE))
 }
 
-/// Whether a directory is procfs, or one copy of it.
-fn is_procfs(path: &Path) -> bool {
-    TELLING.iter().any(|f| path.join(f).is_file())
+/// Whether a directory is procfs, or one copy of it, in files of these names alone: others, such as `zoneinfo.gz`, are read
+/// where snapshots are.
+pub(super) fn is_procfs(path: &Path) -> bool {
+    let tells = |f: &&str| path.join(f).is_file();
+    if !TELLING.iter().any(tells) {
+        return false;
+    }
+    let is_other = |name: &str| {
+        let of = |f: &&str| name.contains(*f) && name != *f;
+        !KNOWN.contains(&name) && TELLING.iter().chain(&["slabinfo", "kpageflags"]).any(of)
+    };
+    let names = fs::read_dir(path).into_iter().flatten().flatten();
+    path == Path::new("/proc")
+        || !names
+            .map(|e| e.file_name())
+            .any(|n| n.to_str().is_some_and(is_other))
 }
 
 /// Reads procfs, or a copy of it; of this host's own, the counters twice.

@@ -9,6 +9,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+/// Why a link in a copy is not read.
+const A_LINK: &str = "a link; what it points to is not read";
+
 /// How page flags are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagsPace {
@@ -30,8 +33,19 @@ pub struct HostFiles<'a> {
     pub flags: FlagsPace,
 }
 
+impl HostFiles<'_> {
+    /// Refuses a link in a copy: what it points to may be another host's.
+    fn is_plain(&self, name: &str) -> io::Result<()> {
+        match !self.is_own && self.proc.join(name).is_symlink() {
+            true => Err(io::Error::other(A_LINK)),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Files for HostFiles<'_> {
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.is_plain(name)?;
         match name.strip_prefix("thp/") {
             Some(name) if self.is_own => {
                 fs::read(Path::new("/sys/kernel/mm/transparent_hugepage").join(name))
@@ -48,6 +62,7 @@ impl Files for HostFiles<'_> {
     }
 
     fn stream(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        self.is_plain(name)?;
         let open = || File::open(self.proc.join(name));
         Ok(match self.flags {
             FlagsPace::Never => return Err(io::Error::other("read at its own pace")),

@@ -1,9 +1,11 @@
 //! Moments to inspect: of procfs, a copy of it, or snapshots.
 
+use super::evidence::is_procfs;
+use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, named};
 use crate::error::{Error as LabError, Result};
+use crate::inspect::files::{Files, and_not_read};
 use crate::inspect::{self, Inspection, Moment, Unread};
-use std::fs;
 use std::path::Path;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Window;
@@ -28,8 +30,13 @@ pub fn moments(
     window: &Window,
 ) -> Result<Inspection> {
     let source = snapshots::name(path);
-    if name.is_none() && TELLING.iter().any(|f| path.join(f).is_file()) {
-        let moment = inspect::moment(&source, page_size, |name| fs::read(path.join(name)))
+    if name.is_none() && is_procfs(path) && TELLING.iter().any(|f| path.join(f).is_file()) {
+        let files = HostFiles {
+            proc: path,
+            is_own: path == Path::new("/proc"),
+            flags: FlagsPace::Never,
+        };
+        let moment = inspect::moment(&source, page_size, |name| files.read(name))
             .map_err(|e| LabError::from(e).inside(path))?;
         return Ok(Inspection {
             source,
@@ -59,7 +66,7 @@ pub fn moments(
             .chain(&not_read)
             .cloned()
             .collect();
-        return Err(inspect::nothing_in_it(&snapshots::and_not_read(&seen))
+        return Err(inspect::nothing_in_it(&and_not_read(&seen))
             .in_file(source.as_ref())
             .into());
     }

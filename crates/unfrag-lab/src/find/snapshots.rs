@@ -118,24 +118,6 @@ fn split(mut recording: Recording) -> Held {
     }
 }
 
-/// What was not read, as the end of an error's help; nothing if all was.
-pub fn and_not_read(not_read: &[Unread]) -> String {
-    /// Files that an error names.
-    const MOST: usize = 5;
-    let mut all: Vec<String> = not_read
-        .iter()
-        .take(MOST)
-        .map(|u| format!("{}: {}", u.file, u.why))
-        .collect();
-    if not_read.len() > MOST {
-        all.push(format!("and {} more", not_read.len() - MOST));
-    }
-    match all.is_empty() {
-        true => String::new(),
-        false => format!("; not read: {}", all.join("; ")),
-    }
-}
-
 /// The snapshot of this name.
 ///
 /// # Errors

@@ -5,8 +5,9 @@
 //! Invariant: each size is kept with the place that tells it. A host is let through if no two places contradict each
 //! other, and if the question is made for its sizes.
 
-use super::{Counts, PAGE_SIZES, page_size_by_huge, page_sizes_by_total};
+use super::{Counts, PAGE_SIZES, by_direct_map, page_size_by_huge, page_sizes_by_total};
 use crate::error::{Error, Result};
+use crate::inspect::files::of_all;
 use crate::report::number::bytes;
 use std::fmt;
 use unfrag::frame::ORDER_SLOTS;
@@ -347,12 +348,7 @@ fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
     let types = snapshot
         .file("pagetypeinfo")
         .and_then(|t| PageTypeInfo::parse(t).ok());
-    let sum = |name: &str| {
-        let pages =
-            |z| -> u64 { unfrag_linux::procfs::zoneinfo::Zone::pages(z, name).unwrap_or(0) };
-        let all = zones.as_ref()?.zones.iter().map(pages);
-        Some(all.fold(0, u64::saturating_add)).filter(|&n| n > 0)
-    };
+    let sum = |name: &str| of_all(zones.as_ref(), |z| z.pages(name)).filter(|&n| n > 0);
     let counts = Counts {
         meminfo: Some(&meminfo),
         managed: sum("managed"),
@@ -360,6 +356,10 @@ fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
         pageblock_order: types.map(|t| t.pageblock_order),
         ..Counts::default()
     };
+    // The surest first.
+    if let Some(size) = by_direct_map(&counts) {
+        return Some((vec![size], of("meminfo")));
+    }
     let by_total = page_sizes_by_total(&counts);
     if !by_total.is_empty() {
         return Some((by_total, of("meminfo and zoneinfo")));

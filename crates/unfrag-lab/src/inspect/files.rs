@@ -3,6 +3,7 @@
 //! Invariant: each file that is asked for is either read or named in [`Reader::unread`], with the reason.
 
 use super::free_rows::{self, FreeSources, free_rows};
+use super::whole;
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use unfrag_linux::content::STEP;
@@ -24,6 +25,24 @@ pub struct Unread {
     pub file: String,
     /// Why, and what is missing for it.
     pub why: String,
+}
+
+/// What was not read, as the end of an error's help; nothing if all was.
+pub fn and_not_read(not_read: &[Unread]) -> String {
+    /// Files that an error names.
+    const MOST: usize = 5;
+    let mut all: Vec<String> = not_read
+        .iter()
+        .take(MOST)
+        .map(|u| format!("{}: {}", u.file, u.why))
+        .collect();
+    if not_read.len() > MOST {
+        all.push(format!("and {} more", not_read.len() - MOST));
+    }
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("; not read: {}", all.join("; ")),
+    }
 }
 
 /// The files of a host, named as below `/proc`.
@@ -66,6 +85,15 @@ impl<'a> Reader<'a> {
             unread: vec![],
             first_error: None,
         }
+    }
+
+    /// Those of the files that could not be read which are there.
+    pub fn there(&self) -> Vec<Unread> {
+        let is_there = |u: &&Unread| {
+            let why = &u.why;
+            !why.starts_with("not there") && !why.starts_with("not in the snapshot")
+        };
+        self.unread.iter().filter(is_there).cloned().collect()
     }
 
     /// Whether the file is there, with content.
@@ -266,7 +294,7 @@ pub fn zoneinfo(content: &[u8]) -> Result<ZoneInfo> {
         let sizes = sizes.iter().filter_map(|name| z.pages(name));
         let mut all = sizes.chain(z.protection.iter().copied()).chain([
             z.free,
-            pcp_pages(z),
+            listed(z),
             z.start_pfn().unwrap_or(0),
         ]);
         if let Some(n) = all.find(|&n| n > MOST_PAGES) {
@@ -290,8 +318,18 @@ pub fn meminfo(content: &[u8]) -> Result<MemInfo> {
     Ok(meminfo)
 }
 
-/// Pages on a zone's per-CPU lists.
-pub fn pcp_pages(zone: &zoneinfo::Zone) -> u64 {
+/// Pages on a zone's per-CPU lists; `None` where the text does not tell them to their end.
+pub fn pcp_pages(zone: &zoneinfo::Zone) -> Option<u64> {
+    let counts =
+        |s: &zoneinfo::Pageset| s.fields.iter().filter(|(name, _)| *name == "count").count();
+    let mut sets = zone.pagesets.iter().flatten();
+    // Without the line that names a CPU, its numbers stand among those of another one, or of the zone.
+    let is_told = zone.last.get("count").is_none() && sets.all(|s| counts(s) == 1);
+    (whole::is_read_whole(zone) && is_told).then(|| listed(zone))
+}
+
+/// Pages on those per-CPU lists that the text has.
+fn listed(zone: &zoneinfo::Zone) -> u64 {
     let sets = zone.pagesets.iter().flatten();
     sets.filter_map(|s| s.fields.get("count"))
         .fold(0, u64::saturating_add)

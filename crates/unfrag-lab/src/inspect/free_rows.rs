@@ -5,10 +5,13 @@
 //!
 //! Invariant: a row says what its file says and no more; what no file tells is `None`.
 
+use super::whole;
 use crate::geometry::ORDERS;
 use unfrag::Order;
 use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
-use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, ZoneInfo};
+use unfrag_linux::procfs::{
+    BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
+};
 use unfrag_linux::{Error, Result};
 
 /// More pages in blocks of one order than any machine has.
@@ -134,28 +137,28 @@ pub struct FreeSources<'a> {
 
 /// A row for each populated zone, from the best of the files.
 pub fn free_rows(from: &FreeSources) -> Vec<FreeRow> {
-    let types = from.types.filter(|t| !t.free.is_empty()).map(of_types);
-    if let Some(buddy) = from.buddy {
-        let mut rows = of_buddyinfo(buddy);
-        for typed in types.into_iter().flatten() {
-            let is_it = |r: &&mut FreeRow| (r.node, &r.zone) == (typed.node, &typed.zone);
-            if let Some(row) = rows.iter_mut().find(is_it) {
-                row.by_type = typed.by_type;
-            }
+    let mut rows = from.buddy.map_or(vec![], of_buddyinfo);
+    for typed in from.types.map_or(vec![], of_types) {
+        let is_it = |r: &&mut FreeRow| (r.node, &r.zone) == (typed.node, &typed.zone);
+        match rows.iter_mut().find(is_it) {
+            Some(row) if row.blocks.is_none() => *row = typed,
+            Some(row) => row.by_type = typed.by_type,
+            // A text may lack a zone that another one has.
+            None => rows.push(typed),
         }
-        return rows;
     }
-    if let Some(types) = types {
-        return types;
+    if rows.is_empty() {
+        rows = of_indexes(from);
     }
-    let mut rows = of_indexes(from);
+    let is_of_lists = rows.iter().any(|r| r.blocks.is_some());
     for zone in from.zones.iter().flat_map(|z| &z.zones) {
         let is_it = |r: &&mut FreeRow| (r.node, &r.zone) == (zone.node, &zone.name);
-        // New kernels list unpopulated zones as well.
-        let is_populated = zone.pages("present").is_none_or(|n| n > 0);
+        // New kernels list unpopulated zones as well; of one that is cut off only its free pages may be told.
+        let is_populated = zone.pages("present").unwrap_or(zone.free) > 0;
         match rows.iter_mut().find(is_it) {
+            Some(_) if is_of_lists => {}
             Some(row) => row.free_pages = Some(zone.free),
-            None if is_populated && from.unusable.is_none() && from.extfrag.is_none() => {
+            None if is_populated => {
                 rows.push(FreeRow {
                     node: zone.node,
                     zone: zone.name.clone(),
@@ -164,6 +167,16 @@ pub fn free_rows(from: &FreeSources) -> Vec<FreeRow> {
                 });
             }
             None => {}
+        }
+    }
+    if let Some(zones) = from.zones {
+        // As zoneinfo lists them, lowest first; those that it lacks stand where they stood.
+        let place = |r: &FreeRow| {
+            let is_it = |z: &zoneinfo::Zone| (z.node, &z.name) == (r.node, &r.zone);
+            zones.zones.iter().position(is_it)
+        };
+        if rows.iter().all(|r| place(r).is_some()) {
+            rows.sort_by_key(place);
         }
     }
     rows
@@ -209,6 +222,11 @@ fn of_types(types: &PageTypeInfo) -> Vec<FreeRow> {
         });
     }
     for row in &mut rows {
+        // A sum over some of the types is no number of the zone.
+        row.blocks = row
+            .blocks
+            .take()
+            .filter(|_| whole::has_all_types(types, row.node, &row.zone));
         row.free_pages = row.blocks.as_deref().map(pages);
     }
     rows

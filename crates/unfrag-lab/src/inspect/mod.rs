@@ -12,6 +12,7 @@ pub mod compare;
 pub mod files;
 pub mod free_rows;
 pub mod text;
+pub mod whole;
 
 use crate::geometry::{self, Counts, Geometry, PageSizeFrom};
 use files::{Reader, of_all, pcp_pages};
@@ -69,7 +70,7 @@ pub struct ZoneState {
     pub managed_pages: Option<u64>,
     /// Pages on the buddy lists; `null` if only indexes were read.
     pub free_pages: Option<u64>,
-    /// Pages on per-CPU lists; `null` without zoneinfo.
+    /// Pages on per-CPU lists; `null` where zoneinfo is missing, or does not tell them to their end.
     pub pcp_pages: Option<u64>,
     /// min, low, high and boost, in pages, as far as the kernel has them.
     pub watermarks: BTreeMap<String, u64>,
@@ -179,6 +180,7 @@ pub fn moment(
         free: total_free(&rows),
         pageblock_order: types.as_ref().and_then(PageTypeInfo::told_pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
+        slab_unit: None,
     });
     let mut notes = files::partly(&[
         ("buddyinfo", buddy.as_ref().map(|f| &f.notes)),
@@ -190,6 +192,7 @@ pub fn moment(
     notes.extend(found.notes);
     notes.extend(free_rows::beginnings(&rows));
     notes.extend(contradictions(&rows, zones.as_ref(), &found.geometry));
+    notes.extend(zones.iter().flat_map(whole::notes));
     let g = found.geometry;
     Ok(Moment {
         name: name.to_owned(),
@@ -252,9 +255,11 @@ fn zone_state(
     ZoneState {
         node: row.node,
         zone: row.zone.clone(),
-        managed_pages: zone.and_then(|z| z.pages("managed").or_else(|| z.pages("present"))),
+        managed_pages: zones
+            .zip(zone)
+            .and_then(|(info, z)| whole::managed(info, z)),
         free_pages: row.free_pages,
-        pcp_pages: zone.map(pcp_pages),
+        pcp_pages: zone.and_then(pcp_pages),
         watermarks: ["min", "low", "high", "boost"]
             .iter()
             .filter_map(|&m| Some((m.to_owned(), zone?.pages(m)?)))

@@ -1,5 +1,6 @@
 //! Small recordings made by hand.
 
+use unfrag_linux::event::coverage::EVENTS_RECORDED;
 use unfrag_linux::recording::{EventTable, Field, FieldKind, Recording, Task};
 
 /// Request flags of 6.1: `GFP_HIGHUSER_MOVABLE | __GFP_COMP | __GFP_ZERO`.
@@ -21,9 +22,13 @@ pub struct Maker {
 }
 
 impl Default for Maker {
+    /// A recording in which frees of pages count as recorded, whether there are any or not.
     fn default() -> Maker {
+        let mut rec = Recording::default();
+        let recorded = "kmem:mm_page_free".to_owned();
+        rec.meta.facts.insert(EVENTS_RECORDED.into(), recorded);
         Maker {
-            rec: Recording::default(),
+            rec,
             now: 1_000_000_000,
             cpu: 0,
             flags: 0,

@@ -67,6 +67,7 @@ pub fn example_report() -> Report {
             cpus: 2,
             events: 4_817_392,
             lost_events: 1_204,
+            share_of_allocations: None,
             seconds: SECONDS * SAMPLES as f64,
             managed_bytes: 638 << 20,
             snapshots: SAMPLES as u64,

@@ -19,6 +19,8 @@ const MOST_BYTES: usize = 16 << 10;
 struct Pending {
     statement: Statement,
     is_framed: bool,
+    /// Blanks that its first line begins with.
+    indent: usize,
     /// A short line that was put behind it last, and where it stands in `text` and `tight`.
     last_piece: Option<(String, [usize; 2])>,
 }
@@ -28,6 +30,8 @@ pub struct Assembler {
     open: Open,
     pending: Option<Pending>,
     quiet: u32,
+    /// Blanks that the line begins with which is taken.
+    indent: usize,
     /// The last line that stated nothing, which may be the first half of a beginning.
     unknown: Option<(u64, String)>,
 }
@@ -39,6 +43,7 @@ impl Assembler {
             open: Open::default(),
             pending: None,
             quiet: 0,
+            indent: 0,
             unknown: None,
         }
     }
@@ -57,10 +62,13 @@ impl Assembler {
     /// Takes the next message.
     pub fn take(&mut self, number: u64, message: &Message) {
         let line = &message.line;
+        self.indent = message.indent;
         if line.is_foreign {
             return;
         }
-        if let Some(kind) = statement::kind_of(line.text) {
+        if let Some(kind) = statement::kind_of(line.text)
+            && !self.ends_in_name_of(kind, line.is_framed)
+        {
             // The second half of a wrapped `Node 0 DMA32 free:` reads as a zone by itself.
             if matches!(kind, Kind::Zone | Kind::Blocks)
                 && !line.text.trim_start().starts_with("Node")
@@ -132,13 +140,30 @@ impl Assembler {
             },
             last_piece: None,
             is_framed,
+            indent: self.indent,
         });
+    }
+
+    /// Whether the statement before ends in a piece of a name, with which a line goes on that reads as counts by itself.
+    fn ends_in_name_of(&self, kind: Kind, is_framed: bool) -> bool {
+        let before = self.pending.as_ref().map(|p| &p.statement);
+        let before = before.filter(|_| kind == Kind::Counts && !is_framed);
+        before.is_some_and(|s| {
+            let last = s.text.rsplit(' ').next().unwrap_or("");
+            let is_name = |b: u8| b.is_ascii_lowercase() || b == b'_';
+            s.kind == Kind::Counts && !last.is_empty() && last.bytes().all(is_name)
+        })
     }
 
     /// Puts a line without a beginning behind the statement before it, if it belongs there.
     fn go_on(&mut self, text: &str, is_framed: bool) -> bool {
         let Some(p) = &mut self.pending else {
             return false;
+        };
+        // Blanks before all lines are none of the statement.
+        let text = match self.indent == p.indent {
+            true => text.trim_start_matches(' '),
+            false => text,
         };
         // Of two framed lines the second goes on with the first only where the kernel or a logger cut it.
         let is_cut = !is_framed || !p.is_framed || {

@@ -42,13 +42,13 @@ impl Draft {
 const MOST_SETTLED: usize = 10;
 
 /// Gives each of two memory reports that were printed into one another the zones whose free memory is the sum that it
-/// states.
-pub fn settle(a: &mut Memory, b: &mut Memory) {
+/// states. False if nothing shows that these are its own.
+pub fn settle(a: &mut Memory, b: &mut Memory) -> bool {
     let stated = |m: &Memory| m.pages.get("free").copied();
     let (Some(of_a), Some(of_b), Some(page)) =
         (stated(a), stated(b), a.page_kib().or(b.page_kib()))
     else {
-        return;
+        return false;
     };
     let twin = |z: &Zone| {
         b.zones
@@ -62,7 +62,7 @@ pub fn settle(a: &mut Memory, b: &mut Memory) {
         .filter_map(|(i, z)| Some((i, twin(z)?)))
         .collect();
     if pairs.len() > MOST_SETTLED || of_a == of_b {
-        return;
+        return false;
     }
     let sum = |m: &Memory| {
         m.zones
@@ -87,11 +87,12 @@ pub fn settle(a: &mut Memory, b: &mut Memory) {
     let Some(best) = (0..1usize << pairs.len())
         .min_by_key(|&set| ((with(set) - wanted).abs(), set.count_ones()))
     else {
-        return;
+        return false;
     };
     for (p, &(i, j)) in pairs.iter().enumerate() {
         if best >> p & 1 == 1 {
             std::mem::swap(&mut a.zones[i], &mut b.zones[j]);
         }
     }
+    (with(best) - wanted).abs() <= wanted / 16
 }

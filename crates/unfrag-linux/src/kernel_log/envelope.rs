@@ -7,6 +7,9 @@
 use super::clock::{
     is_delta, is_short_date, is_zone_of_time, seconds_of_day, seconds_since_boot, syslog_date,
 };
+use super::loggers::{
+    before_words, bracketed_time, facility, file_and_line, is_caller, is_program,
+};
 use super::report::Stamp;
 
 /// A line without what stands before the message.
@@ -31,6 +34,14 @@ pub struct Stripped<'a> {
 }
 
 impl Stripped<'_> {
+    /// The kernel's own time, in seconds.
+    pub fn uptime(&self) -> Option<f64> {
+        match self.micros.parse::<u64>() {
+            Ok(micros) => Some(micros as f64 / 1e6),
+            Err(_) => seconds_since_boot(self.uptime),
+        }
+    }
+
     /// The time of the message; the kernel's own for its clock, the date for its text.
     pub fn stamp(&self) -> Option<Stamp> {
         let shown = if self.date.is_empty() {
@@ -74,7 +85,7 @@ pub fn strip(line: &str) -> Stripped<'_> {
 }
 
 /// A line without the marks of quoted mail.
-fn unquoted(mut line: &str) -> &str {
+pub fn unquoted(mut line: &str) -> &str {
     loop {
         let rest = line.trim_start_matches(' ');
         match rest.strip_prefix('>') {
@@ -106,7 +117,7 @@ const MOST_BEFORE_NAME: usize = 160;
 
 /// Anything with a time that ends in `host kernel: ` or `host kernel[n/a]: `.
 fn named<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
-    let window = &text[..floor(text, MOST_BEFORE_NAME)];
+    let window = &text[..text.floor_char_boundary(MOST_BEFORE_NAME)];
     let Some(at) = window.find(" kernel") else {
         return false;
     };
@@ -144,7 +155,7 @@ fn named<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     out.host = match names {
         [zone, host, ..] if is_zone_of_time(zone) => host,
         [host, ..] => host,
-        [] => "",
+        [] => out.host,
     };
     if let Ok(seconds) = out.date.trim().parse::<f64>()
         && seconds.is_finite()
@@ -154,15 +165,6 @@ fn named<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     }
     out.text = rest.strip_prefix(' ').unwrap_or(rest);
     true
-}
-
-/// A text without its last `count` words.
-fn before_words(text: &str, count: usize) -> &str {
-    let mut rest = text.trim_end();
-    for _ in 0..count {
-        rest = rest[..rest.rfind(' ').unwrap_or(0)].trim_end();
-    }
-    rest
 }
 
 /// `@` and a time in 24 hexadecimal digits, as multilog writes it.
@@ -180,7 +182,10 @@ fn tai<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
 
 /// The time in a prefix of any form: the kernel's own, or that of a clock.
 pub fn stamp_in(prefix: &str) -> Stripped<'_> {
-    let known = strip(prefix);
+    let mut known = strip(prefix);
+    if known.uptime.is_empty() && known.micros.is_empty() {
+        known.uptime = bracketed_time(prefix);
+    }
     if !known.date.is_empty() || !known.uptime.is_empty() || !known.micros.is_empty() {
         return Stripped {
             is_framed: true,
@@ -244,12 +249,6 @@ fn bracket<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     }
     out.text = rest.strip_prefix(' ').unwrap_or(rest);
     true
-}
-
-/// A task or CPU that printed the line.
-fn is_caller(text: &str) -> bool {
-    let rest = text.strip_prefix(['T', 'C']).unwrap_or("");
-    !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `2016-10-10T20:14:39.1-07:00 host kernel: `, `12:34:56 `, `06-01 12:00:00.0  12  34 W tag: `, `4,123,456789,-;`.
@@ -328,17 +327,21 @@ fn worded<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
 fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     out.text = rest;
-    let window = &rest[..floor(rest, 120)];
+    let window = &rest[..rest.floor_char_boundary(120)];
     if let Some(at) = window.find("kernel: ").or_else(|| window.find("kernel:["))
         && rest[..at].split_whitespace().count() <= 3
         && rest[..at].ends_with([' ', '.']) | (at == 0)
     {
-        out.host = rest[..at].split_whitespace().next().unwrap_or("");
+        // A logger's line within another's may name none.
+        out.host = rest[..at].split_whitespace().next().unwrap_or(out.host);
         let message = &rest[at + "kernel:".len()..];
         out.text = message.strip_prefix(' ').unwrap_or(message);
         return;
     }
-    if window.trim_end().ends_with("kernel:") && window.len() == rest.len() {
+    if let Some(before) = window.trim_end().strip_suffix("kernel:")
+        && window.len() == rest.len()
+    {
+        out.host = before.split_whitespace().next().unwrap_or(out.host);
         out.text = "";
         return;
     }
@@ -379,52 +382,6 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
         out.host = rest[..at].trim();
         out.text = &rest[at + 1..];
     }
-}
-
-/// `systemd[1]:`; the kernel's `lowmem_reserve[]:` has no number.
-fn is_program(word: &str) -> bool {
-    let pid = word.strip_suffix("]:").and_then(|w| w.rsplit_once('['));
-    pid.is_some_and(|(name, pid)| {
-        !name.is_empty()
-            && name != "kernel"
-            && !pid.is_empty()
-            && pid.bytes().all(|b| b.is_ascii_digit())
-    })
-}
-
-/// `kern  :warn  : ` of `dmesg -x`.
-fn facility(text: &str) -> Option<&str> {
-    let rest = text
-        .strip_prefix("kern")
-        .or_else(|| text.strip_prefix("user"))?;
-    let rest = rest.trim_start_matches(' ').strip_prefix(':')?;
-    let level = rest.bytes().take_while(u8::is_ascii_lowercase).count();
-    let rest = rest[level..].trim_start_matches(' ').strip_prefix(':')?;
-    (level > 0).then(|| rest.strip_prefix(' ').unwrap_or(rest))
-}
-
-/// `kern.log:12:` and `kern.log-12-`, as grep names the place of a line.
-fn file_and_line(text: &str) -> Option<&str> {
-    let word = text.bytes().take(80).take_while(|b| *b != b' ').count();
-    let word = &text[..floor(text, word)];
-    [':', '-'].into_iter().find_map(|sign| {
-        word.match_indices(sign).find_map(|(at, _)| {
-            let behind = &word[at + 1..];
-            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
-            let is_file = word[..at].contains(['.', '/']);
-            (digits > 0 && is_file && behind[digits..].starts_with(sign))
-                .then(|| &text[at + 1 + digits + 1..])
-        })
-    })
-}
-
-/// The largest boundary of a character up to `most` bytes.
-fn floor(text: &str, most: usize) -> usize {
-    let mut at = most.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 #[cfg(test)]

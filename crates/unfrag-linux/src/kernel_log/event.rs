@@ -4,8 +4,11 @@
 //! not there is not known.
 
 use super::fields;
+use super::phrases::searcher;
 use super::report::Stamp;
+use aho_corasick::AhoCorasick;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// What such a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -286,7 +289,14 @@ pub fn event(text: &str, line: u64, time: Option<Stamp>) -> Option<Event> {
     })
 }
 
+/// Finds any phrase of the catalogue: most lines have none, and are looked at once.
+static PHRASES: LazyLock<AhoCorasick> =
+    LazyLock::new(|| searcher(ROWS.iter().flat_map(|r| r.phrases[0])));
+
 fn row_of(text: &str) -> Option<&'static Row> {
+    if !PHRASES.is_match(text) {
+        return None;
+    }
     let has = |phrase: &&str| {
         text.match_indices(*phrase).any(|(at, _)| {
             // `-120` is another number.

@@ -311,6 +311,9 @@ pub fn counts(text: &str, memory: &mut Memory) {
     if text.starts_with("Active:") || text.starts_with("Free pages:") {
         memory.is_old_form = true;
     }
+    if text.starts_with("Free pages:") {
+        memory.free_kib = after(text, "Free pages:").or(memory.free_kib);
+    }
     for token in text.split_whitespace() {
         if let Some((name, value)) = token.split_once(':')
             && let Some((n, "")) = number(value)

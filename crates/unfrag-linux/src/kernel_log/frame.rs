@@ -5,7 +5,8 @@
 
 use super::decode::Clean;
 use super::envelope::{self, Stripped};
-use super::shape::{self, Quoting, Shape};
+use super::shape::{self, Quoting, Seen, Shape};
+use super::statement::{Kind, kind_of};
 use std::borrow::Cow;
 
 /// A message.
@@ -14,6 +15,8 @@ pub struct Message<'a> {
     pub line: Stripped<'a>,
     /// Whether it is a further line of the message before it, so that it has no frame of its own.
     pub is_further: bool,
+    /// Blanks that its line begins with.
+    pub indent: usize,
     /// Host and printer, as far as they are named; empty if they are not.
     pub source: &'a str,
 }
@@ -23,6 +26,8 @@ pub struct Message<'a> {
 pub struct Frame {
     quoting: Quoting,
     shapes: Vec<Shape>,
+    /// What stands before the lines, too, that wrapped ones go on with.
+    common: Option<Shape>,
     /// Whether the newest line is first.
     pub is_reversed: bool,
 }
@@ -32,11 +37,27 @@ impl Frame {
     pub fn of<'a>(lines: impl Iterator<Item = &'a Clean>) -> Frame {
         let lines: Vec<&str> = lines.map(|l| l.text.as_str()).collect();
         let quoting = Quoting::of(&lines);
-        let lines: Vec<&str> = lines.iter().map(|l| quoting.off(l)).collect();
+        let lines: Vec<Seen> = lines.iter().map(|l| Seen::of(quoting.off(l))).collect();
+        let shapes = shape::shapes(&lines);
+        // Where most lines are of a known form, none needs it.
+        let framed = lines.iter().filter(|l| l.stripped.is_framed).count();
+        let needs_common = !shapes.is_empty() || framed * 2 < lines.len();
         Frame {
-            shapes: shape::shapes(&lines),
+            common: needs_common.then(|| shape::common(&lines)).flatten(),
+            shapes,
             is_reversed: shape::is_reversed(&lines),
             quoting,
+        }
+    }
+
+    /// A line of none of the shapes.
+    fn stripped<'a>(&self, text: &'a str) -> Stripped<'a> {
+        let known = envelope::strip(text);
+        let is_known = known.is_framed || kind_of(known.text).is_some();
+        let common = self.common.as_ref().filter(|_| !is_known);
+        match common.and_then(|c| c.fit(text)) {
+            Some(fitted) => envelope::strip(fitted.text),
+            None => known,
         }
     }
 
@@ -53,8 +74,9 @@ impl Frame {
                     ..envelope::stamp_in(fitted.prefix)
                 }
             }
-            None => envelope::strip(text),
+            None => self.stripped(text),
         };
+        line.text = envelope::unquoted(line.text);
         line.is_framed |= clean.is_record;
         if line.date.is_empty() && line.uptime.is_empty() {
             match clean.date.parse::<f64>() {
@@ -68,8 +90,12 @@ impl Frame {
                 words.push(' ');
             }
         }
+        let place = Place {
+            indent: text.len() - text.trim_start_matches(' ').len(),
+            source: &words,
+        };
         if !text.contains("#0") {
-            return pieces(line, &words, sink);
+            return pieces(line, &place, sink);
         }
         // syslog daemons escape what would break a line.
         let text = line.text.replace("#011", " ").replace("#015", "");
@@ -80,21 +106,34 @@ impl Frame {
                 text: first,
                 ..line
             },
-            &words,
+            &place,
             sink,
         );
         for text in parts {
-            sink(Message {
-                line: Stripped { text, ..line },
-                is_further: false,
-                source: &words,
-            });
+            sink(place.message(Stripped { text, ..line }, false));
+        }
+    }
+}
+
+/// Where messages of one line stand.
+struct Place<'a> {
+    indent: usize,
+    source: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn message(&self, line: Stripped<'a>, is_further: bool) -> Message<'a> {
+        Message {
+            line,
+            is_further,
+            indent: self.indent,
+            source: self.source,
         }
     }
 }
 
 /// Gives the messages of a line, which may hold the beginning of another CPU's line.
-fn pieces(whole: Stripped, source: &str, sink: &mut dyn FnMut(Message)) {
+fn pieces(whole: Stripped, place: &Place, sink: &mut dyn FnMut(Message)) {
     let single = single_blanks(whole.text);
     let mut rest = &*single;
     let mut line = Stripped {
@@ -104,11 +143,7 @@ fn pieces(whole: Stripped, source: &str, sink: &mut dyn FnMut(Message)) {
     let mut is_further = false;
     while let Some(at) = time_within(rest) {
         line.text = &rest[..at];
-        sink(Message {
-            line,
-            is_further,
-            source,
-        });
+        sink(place.message(line, is_further));
         line = envelope::strip(&rest[at..]);
         rest = line.text;
         is_further = false;
@@ -116,19 +151,11 @@ fn pieces(whole: Stripped, source: &str, sink: &mut dyn FnMut(Message)) {
     line.text = rest;
     while let Some(at) = statement_within(line.text) {
         let (text, next) = line.text.split_at(at);
-        sink(Message {
-            line: Stripped { text, ..line },
-            is_further,
-            source,
-        });
+        sink(place.message(Stripped { text, ..line }, is_further));
         line.text = next;
         is_further = true;
     }
-    sink(Message {
-        line,
-        is_further,
-        source,
-    });
+    sink(place.message(line, is_further));
 }
 
 /// The text with one blank where it has several; those that it begins with are one too.
@@ -165,7 +192,6 @@ fn time_within(text: &str) -> Option<usize> {
 
 /// Where another statement of a memory report begins within a line, in text that was wrapped as a paragraph.
 fn statement_within(text: &str) -> Option<usize> {
-    use super::statement::{Kind, kind_of};
     if !text.contains("kB") {
         return None;
     }

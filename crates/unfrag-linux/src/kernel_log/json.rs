@@ -4,6 +4,7 @@
 //! object says besides (time, host) goes with the message.
 
 use super::anchor::has_statement;
+use super::envelope;
 use crate::snapshots::dates::date;
 use serde_json::Value;
 
@@ -176,6 +177,9 @@ impl Objects {
         }
         if record.date.is_empty() {
             before.clone_into(&mut record.date);
+        }
+        if record.host.is_empty() {
+            envelope::strip(before).host.clone_into(&mut record.host);
         }
         // A logger's record may hold another logger's.
         if record.text.trim_start().starts_with('{')

@@ -4,6 +4,7 @@
 //! breaks of the input.
 
 use super::event;
+use super::phrases::searcher;
 use aho_corasick::AhoCorasick;
 use memchr::{memchr, memchr_iter, memrchr};
 use std::io::{self, ErrorKind, Read};
@@ -73,7 +74,7 @@ impl<R: Read> Lines<R> {
             start: 0,
             number: 1,
             is_at_end: false,
-            words: AhoCorasick::new(WORDS.iter().chain(&event::WORDS)).expect("the words are few"),
+            words: searcher(WORDS.iter().chain(&event::WORDS)),
             found: 0,
         }
     }

@@ -1,8 +1,8 @@
 //! Kernel logs: reports of failed allocations and of the OOM killer, in every form that kernels from 2.4 on print
 //! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
 //!
-//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and `json`
-//! (the text of a line), `clock`, `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
+//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` and `phrases` (which lines may matter), `decode` and `json`
+//! (the text of a line), `clock`, `loggers`, `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
 //! that it comes from), `statement` (what it states), `wrap` and `assemble` (wrapped lines put together), `fields` (its
 //! numbers), `holders` (tables of who holds memory), `headline`, `draft`, `pairs`, `around` and `open` (which report it belongs to), [`report`] and [`event`] (the results).
 //! `reader` puts these together; `host` opens the log of this host.
@@ -26,8 +26,10 @@ mod holders;
 pub mod host;
 mod json;
 mod lines;
+mod loggers;
 mod open;
 mod pairs;
+mod phrases;
 mod reader;
 pub mod report;
 mod shape;

@@ -202,15 +202,13 @@ impl Open {
 
     /// Whether a kernel without an MMU tells the length of the last failure; if so, that takes it.
     fn is_told_again(&mut self, r: &Report) -> bool {
-        let Some(last) = self.reports.last_mut() else {
+        let lacks = |of: &&mut Report| of.bytes.is_none() && of.kind == About::AllocationFailure;
+        let Some(last) = self.reports.iter_mut().rev().find(lacks) else {
             return false;
         };
-        if last.bytes.is_none() && last.kind == About::AllocationFailure {
-            last.bytes = r.bytes;
-            self.spare += 1;
-            return true;
-        }
-        false
+        last.bytes = r.bytes;
+        self.spare += 1;
+        true
     }
 
     /// Opens a report, beside those that may be printed at the same time.
@@ -386,14 +384,14 @@ impl Open {
     }
 
     /// Takes from reports that were printed into one another what cannot be told apart: all memory, unless their lines
-    /// came in pairs.
-    fn part_mixed(&mut self, drafts: &mut Vec<Memory>) {
+    /// came in pairs and their sums are right.
+    fn part_mixed(&mut self, drafts: &mut Vec<Memory>, is_settled: bool) {
         let is_mixed = std::mem::take(&mut self.is_mixed) || drafts.len() > 1;
         if self.reports.len() < 2 || !is_mixed {
             return;
         }
         self.reports.iter_mut().for_each(|r| r.calls.clear());
-        if self.reports.len() == 2 && drafts.len() == 2 && self.pairs.are_whole() {
+        if self.reports.len() == 2 && is_settled && self.pairs.are_whole() {
             return;
         }
         if let Some(memory) = drafts.first() {
@@ -413,10 +411,11 @@ impl Open {
             self.found.push(Found::Event(Box::new(event)));
         }
         let mut drafts: Vec<Memory> = self.drafts.drain(..).map(Draft::finish).collect();
-        if let [a, b] = &mut drafts[..] {
-            settle(a, b);
-        }
-        self.part_mixed(&mut drafts);
+        let is_settled = match &mut drafts[..] {
+            [a, b] => settle(a, b),
+            _ => false,
+        };
+        self.part_mixed(&mut drafts, is_settled);
         let holders = std::mem::take(&mut self.tables).finish();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {

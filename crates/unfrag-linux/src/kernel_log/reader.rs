@@ -140,7 +140,7 @@ impl<R: Read, S: FnMut(Found)> Reader<R, S> {
             self.line(false)?;
         }
         self.frame = Frame::of(self.window.iter());
-        self.known = (self.window.len() / 2).max(1);
+        self.known = (self.window.len() * 3 / 4).max(1);
         if self.is_at_end {
             self.known = self.window.len();
         }

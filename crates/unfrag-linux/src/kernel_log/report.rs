@@ -132,6 +132,8 @@ pub struct Report {
     pub line: u64,
     /// When.
     pub time: Option<Stamp>,
+    /// The host, and the task or CPU, that printed it, as far as the log names them; empty if it does not.
+    pub source: String,
     /// The task that asked.
     pub task: Option<String>,
     /// Order of the request; -1 where the OOM killer was run by hand.
@@ -192,6 +194,7 @@ impl Report {
             kind,
             line,
             time,
+            source: String::new(),
             task: None,
             order: None,
             mask: Mask::default(),
@@ -249,14 +252,21 @@ pub struct Memory {
     pub swap_total_kib: Option<u64>,
     /// Whether the counts are those of kernels before 2.6.28 (`Active:N inactive:N`).
     pub is_old_form: bool,
+    /// Free memory in KiB, which kernels to 2.6.27 print beside its pages.
+    pub free_kib: Option<u64>,
     /// Whether the nodes have lines of their own; kernels from 4.8 on.
     pub has_node_lines: bool,
 }
 
 impl Memory {
-    /// KiB of a page, by the first column of the free blocks.
+    /// KiB of a page, by the first column of the free blocks, or by free memory in both units.
     pub fn page_kib(&self) -> Option<u64> {
-        self.zones.iter().find_map(|z| z.blocks.as_ref()?.page_kib)
+        let by_blocks = self.zones.iter().find_map(|z| z.blocks.as_ref()?.page_kib);
+        by_blocks.or_else(|| {
+            let pages = *self.pages.get("free").filter(|n| **n > 0)?;
+            let kib = self.free_kib?.checked_div(pages)?;
+            (kib.is_power_of_two() && pages.checked_mul(kib) == self.free_kib).then_some(kib)
+        })
     }
 
     /// Number of orders, by the columns of the free blocks; `None` if no such line is whole.

@@ -7,7 +7,8 @@
 //! Invariant: a shape is learned from at least [`LEAST`] lines; it never takes text of the kernel for a prefix.
 
 use super::anchor::anchor;
-use super::envelope;
+use super::envelope::{self, Stripped};
+use super::statement::{Kind, kind_of};
 use std::collections::BTreeMap;
 
 /// Lines that a shape is learned from at least.
@@ -107,15 +108,43 @@ impl Quoting {
     }
 }
 
+/// A line, and what the forms of `envelope` leave of it.
+pub struct Seen<'a> {
+    line: &'a str,
+    /// What stands around the message in a known form, and the message.
+    pub stripped: Stripped<'a>,
+    /// What the message states.
+    kind: Option<Kind>,
+}
+
+impl<'a> Seen<'a> {
+    /// A line, looked at once.
+    pub fn of(line: &'a str) -> Seen<'a> {
+        let stripped = envelope::strip(line);
+        Seen {
+            line,
+            stripped,
+            kind: kind_of(stripped.text),
+        }
+    }
+
+    /// Whether the forms of `envelope` leave a statement.
+    fn is_known(&self) -> bool {
+        self.stripped.is_framed && self.kind.is_some()
+    }
+}
+
 /// The shapes of prefixes in `lines`, the most frequent first.
-pub fn shapes(lines: &[&str]) -> Vec<Shape> {
+pub fn shapes(lines: &[Seen]) -> Vec<Shape> {
     let mut found: BTreeMap<Vec<Token>, Found> = BTreeMap::new();
-    for line in lines {
+    for seen in lines.iter().filter(|l| !l.is_known()) {
+        let line = seen.line;
         let Some((at, is_call)) = anchor(line).filter(|(at, _)| *at > 0) else {
             continue;
         };
         let prefix = line[..at].trim_end();
-        if prefix.is_empty() || is_of_kernel(prefix) || is_known(line, at) {
+        let is_same_place = seen.stripped.text.trim_start().len() == line.len() - at;
+        if prefix.is_empty() || is_of_kernel(prefix) || is_same_place {
             continue;
         }
         let tokens = tokens(prefix);
@@ -144,6 +173,54 @@ pub fn shapes(lines: &[&str]) -> Vec<Shape> {
     shapes
 }
 
+/// What nearly all of `lines` begin with: the shape of a prefix that is before the lines that wrapped ones go on with,
+/// too, which have nothing else of a log.
+pub fn common(lines: &[Seen]) -> Option<Shape> {
+    /// Tokens of such a prefix, and one more.
+    const MOST: usize = 48;
+    /// Bytes of a line that are looked at.
+    const MOST_BYTES: usize = 160;
+    let each: Vec<Vec<Token>> = lines
+        .iter()
+        .map(|l| l.line)
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| {
+            let mut tokens = tokens(&l[..l.floor_char_boundary(MOST_BYTES)]);
+            tokens.truncate(MOST);
+            tokens
+        })
+        .collect();
+    let mut all: Vec<&[Token]> = each.iter().map(Vec::as_slice).collect();
+    let mut common: Vec<Token> = vec![];
+    while common.len() < MOST {
+        let at = common.len();
+        let mut counts: BTreeMap<Token, usize> = BTreeMap::new();
+        for token in all.iter().filter_map(|t| t.get(at)) {
+            *counts.entry(kind(token)).or_default() += 1;
+        }
+        let next = counts.into_iter().max_by_key(|(_, n)| *n);
+        let Some((next, _)) = next.filter(|(_, n)| n * 10 >= each.len() * 9) else {
+            break;
+        };
+        all.retain(|t| t.get(at).is_some_and(|t| kind(t) == next));
+        let said = all.first().and_then(|t| t.get(at)).cloned();
+        let is_same = all.iter().all(|t| t.get(at) == said.as_ref());
+        common.push(said.filter(|_| is_same).unwrap_or(next));
+    }
+    if common.len() == MOST {
+        // Its end is not known.
+        return None;
+    }
+    let ends = |t: &Token| matches!(t, Token::Blank | Token::Sign(_));
+    common.truncate(common.iter().rposition(ends)? + 1);
+    let has_sign = common.iter().any(|t| matches!(t, Token::Sign(_)));
+    (has_sign && all.len() >= LEAST).then_some(Shape {
+        tokens: common,
+        tail: None,
+        lines: all.len(),
+    })
+}
+
 struct Found {
     tokens: Vec<Token>,
     lines: usize,
@@ -165,13 +242,6 @@ impl Found {
     }
 }
 
-/// Whether the forms of `envelope` leave a statement, or find the same place.
-fn is_known(line: &str, at: usize) -> bool {
-    let known = envelope::strip(line);
-    known.is_framed && super::statement::kind_of(known.text).is_some()
-        || known.text.trim_start().len() == line.len() - at
-}
-
 /// Whether it is text of a report: then the line was wrapped anew, and has several statements.
 fn is_of_kernel(prefix: &str) -> bool {
     prefix.contains("kB")
@@ -180,6 +250,15 @@ fn is_of_kernel(prefix: &str) -> bool {
         || prefix.contains("pages ")
         || prefix.contains("[<")
         || prefix.contains("+0x")
+        || is_piece_of_node(prefix)
+}
+
+/// Whether it is the end of a `Node 0` that was cut in two.
+fn is_piece_of_node(prefix: &str) -> bool {
+    let piece = prefix.trim().split_once(' ');
+    piece.is_some_and(|(word, number)| {
+        "Node".ends_with(word) && number.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// A token without what it says.
@@ -292,10 +371,9 @@ fn name_of_host(word: &str) -> String {
 }
 
 /// Whether the lines of a report stand in reverse order, the newest first.
-pub fn is_reversed(lines: &[&str]) -> bool {
-    use super::statement::{Kind, kind_of};
-    let rank = |text: &str| {
-        Some(match kind_of(text)? {
+pub fn is_reversed(lines: &[Seen]) -> bool {
+    let rank = |kind: Kind| {
+        Some(match kind {
             Kind::Failure | Kind::Oom => 0,
             Kind::Cpu => 1,
             Kind::MemInfo => 2,
@@ -310,18 +388,22 @@ pub fn is_reversed(lines: &[&str]) -> bool {
     let (mut later, mut earlier) = (0, 0);
     let mut last_time: Option<f64> = None;
     for line in lines {
-        let stripped = envelope::strip(line);
-        let time = stripped.stamp().filter(|s| s.since_boot).map(|s| s.seconds);
+        let time = line.stripped.uptime();
         if let (Some(a), Some(b)) = (last_time, time) {
             later += u32::from(b > a);
             earlier += u32::from(b < a);
         }
         last_time = time.or(last_time);
-        let text = match anchor(line) {
-            Some((at, false)) => &line[at..],
-            _ => stripped.text,
+        let kind = match line.is_known() {
+            true => line.kind,
+            false => match anchor(line.line) {
+                Some((at, false)) => kind_of(&line.line[at..]),
+                _ => line.kind,
+            },
         };
-        let Some(r) = rank(text) else { continue };
+        let Some(r) = kind.and_then(rank) else {
+            continue;
+        };
         ups += u32::from(last.is_some_and(|l| r > l));
         downs += u32::from(last.is_some_and(|l| r < l));
         last = Some(r);
@@ -335,6 +417,10 @@ pub fn is_reversed(lines: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn seen<'a>(lines: &[&'a str]) -> Vec<Seen<'a>> {
+        lines.iter().map(|l| Seen::of(l)).collect()
+    }
 
     fn behind(prefixes: &[&str], tail: &str) -> Vec<String> {
         const TEXTS: [&str; 5] = [
@@ -374,7 +460,7 @@ mod tests {
         ] {
             let lines = behind(prefixes, tail);
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let shapes = shapes(&lines);
+            let shapes = shapes(&seen(&lines));
             let plain = behind(&[""], "");
             for (line, plain) in lines.iter().zip(&plain) {
                 let fitted = shapes.iter().find_map(|s| s.fit(line));
@@ -388,7 +474,7 @@ mod tests {
     fn hosts_are_told_apart_and_levels_are_not() {
         let lines = behind(&["web W: ", "db E: "], "");
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let shape = &shapes(&lines)[0];
+        let shape = &shapes(&seen(&lines))[0];
         let words = |line: &str| shape.fit(line).unwrap().words;
         assert_eq!(words("web W: x"), words("web E: x"));
         assert_ne!(words("web W: x"), words("db W: x"));
@@ -397,7 +483,7 @@ mod tests {
     #[test]
     fn text_of_a_report_is_no_prefix() {
         let line = "free_cma:0kB lowmem_reserve[]: 0 1827";
-        assert_eq!(shapes(&[line, line, line, line]), []);
+        assert_eq!(shapes(&seen(&[line; 4])), []);
     }
 
     #[test]
@@ -414,8 +500,8 @@ mod tests {
     fn the_newest_line_first_is_seen() {
         let lines = behind(&["x "], "");
         let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        assert!(!is_reversed(&lines));
+        assert!(!is_reversed(&seen(&lines)));
         lines.reverse();
-        assert!(is_reversed(&lines));
+        assert!(is_reversed(&seen(&lines)));
     }
 }

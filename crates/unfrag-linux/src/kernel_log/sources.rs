@@ -64,7 +64,10 @@ impl<S: FnMut(Found)> Sources<S> {
 
     fn give(&mut self) {
         for source in &mut self.open {
-            for found in source.assembler.found() {
+            for mut found in source.assembler.found() {
+                if let Found::Report(r) = &mut found {
+                    r.source.clone_from(&source.name);
+                }
                 (self.sink)(found);
             }
         }

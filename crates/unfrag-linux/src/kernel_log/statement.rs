@@ -4,7 +4,10 @@
 //! length.
 
 use super::holders;
+use super::phrases::searcher;
 use super::report::Stamp;
+use aho_corasick::AhoCorasick;
+use std::sync::LazyLock;
 
 /// What a line states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,10 +114,55 @@ pub fn kind_of(message: &str) -> Option<Kind> {
     if let Some(kind) = memory(text, first) {
         return Some(kind);
     }
-    headline(text)
-        .or_else(|| around(text))
-        .or_else(|| is_call(text).then_some(Kind::Call))
+    let named = match PHRASES.is_match(text) {
+        true => headline(text).or_else(|| around(text)),
+        false => None,
+    };
+    named.or_else(|| is_call(text).then_some(Kind::Call))
 }
+
+/// Finds any phrase of a line that is known by one: most lines have none, and are looked at once.
+static PHRASES: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    const ANY: [&str; 36] = [
+        "page allocation failure",
+        "page allocation stalls",
+        "-order allocation failed",
+        "invoked oom-killer",
+        "oom-killer:",
+        "Unable to allocate memory on",
+        "vmalloc: allocation failure",
+        "vmalloc error: size",
+        "vmap allocation for size",
+        "vmalloc_node_range for size",
+        "alloc failed",
+        "Allocation of length ",
+        "total pages",
+        "SysRq",
+        "sysrq:",
+        "oom-kill:",
+        "Memory cgroup out of memory",
+        "killed as a result of limit of",
+        "memory: usage ",
+        "Killed process ",
+        "Kill process ",
+        "kill process ",
+        "killing process ",
+        "Comm:",
+        "comm:",
+        "cpuset=",
+        "callbacks suppressed",
+        "COMPACTION is disabled",
+        "Call Trace:",
+        "Call trace:",
+        "Backtrace:",
+        "Workqueue:",
+        "Hardware name:",
+        "mems_allowed=",
+        "PID: ",
+        "Pid: ",
+    ];
+    searcher(ANY.iter())
+});
 
 /// A function with its offset, such as `alloc_ring+0x1f/0x2e0 [driver]`.
 fn is_call(text: &str) -> bool {
@@ -199,6 +247,9 @@ fn around(text: &str) -> Option<Kind> {
         .then_some(Kind::Call)
 }
 
+/// Names of zones, of all kernels. Another one is a name that was cut.
+const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
+
 /// Lines of a memory report.
 fn memory(text: &str, first: u8) -> Option<Kind> {
     match first {
@@ -247,7 +298,7 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
         .bytes()
         .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
         .count();
-    if word == 0 || !rest.as_bytes()[0].is_ascii_uppercase() {
+    if !ZONES.contains(&&rest[..word]) {
         return None;
     }
     let behind = &rest[word..];

@@ -35,7 +35,11 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
             let is_cut = last.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(' ');
             text.len() < 100 && (text.contains('#') || text.contains("ainted") || is_cut)
         }
-        Kind::OomKill => text.contains(['=', ',', '/', ':']),
+        // Only a name is cut that has no sign in it.
+        Kind::OomKill => {
+            let is_name = so_far.contains("limit of ") && !text.contains(' ');
+            is_name || text.contains(['=', ',', '/', ':'])
+        }
         Kind::Cpuset | Kind::Cache | Kind::Killed | Kind::Tail => {
             text.contains(['=', ':']) && text.len() < 100
         }

@@ -196,6 +196,22 @@ impl SlabInfo {
         self.version.split_once(PAGES_OF)?.1.trim().parse().ok()
     }
 
+    /// Bytes that the slabs of all caches are multiples of, where the table tells bytes: no page is larger. `None` for a
+    /// table of pages, and for a few caches, which may all have large slabs.
+    pub fn unit(&self) -> Option<u64> {
+        /// Caches of which some have slabs of one page on any host.
+        const SOME: usize = 8;
+        let page = self.table_page()?;
+        let sizes = self.caches.iter().filter(|c| c.num_slabs > 0);
+        let sizes: Vec<u64> = sizes
+            .map(|c| u64::from(c.pagesperslab).saturating_mul(page))
+            .filter(|&n| n > 0)
+            .collect();
+        let least = *sizes.iter().min()?;
+        let is_multiple = sizes.iter().all(|n| n % least == 0);
+        (sizes.len() >= SOME || least == page).then_some(if is_multiple { least } else { page })
+    }
+
     /// The cache called `name`.
     pub fn cache(&self, name: &str) -> Option<&Cache> {
         self.caches.iter().find(|c| c.name == name)
@@ -223,7 +239,7 @@ fn read_cache(line: &str) -> Option<Cache> {
     let mut tunables = tunables.split_ascii_whitespace();
     let mut slabs = slabs.split_ascii_whitespace();
     Some(Cache {
-        name: rest.trim_end().to_owned(),
+        name: rest.trim().to_owned(),
         active_objs,
         num_objs,
         objsize,

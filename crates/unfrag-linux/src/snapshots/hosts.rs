@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::Entry;
 use super::foreign::nodes;
+use super::skipped::Skipped;
 use super::{KNOWN, index, logs, pasted};
 use crate::procfs::uptime;
 
@@ -134,8 +135,18 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
     }
 }
 
-/// Puts the files of each host into its root, under their names in a snapshot.
-pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
+/// Why a file with the longer name of another one is not read.
+const NOT_ADOPTED: &str = "not the text of one moment of that file; give it by itself";
+
+/// Puts the files of each host into its root, under their names in a snapshot. Of what may tell something and is not read,
+/// the reason goes to `skipped`.
+pub(super) fn arrange(entries: Vec<Entry>, skipped: &mut Vec<Skipped>) -> Vec<Entry> {
+    let mut skip = |entry: &Entry, why: &str| {
+        skipped.push(Skipped {
+            file: entry.path().display().to_string(),
+            why: why.to_owned(),
+        });
+    };
     let entries = with_nodes(entries);
     let mut roots = BTreeSet::new();
     for entry in &entries {
@@ -169,9 +180,11 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
             continue;
         };
         if name == "uptime" && uptime::parse(entry.text()).is_err() {
+            skip(&entry, "not the text of /proc/uptime");
             continue;
         }
         if rank >= 2 && !adopt(&mut entry, &name) {
+            skip(&entry, NOT_ADOPTED);
             continue;
         }
         entry.name = name.clone();
@@ -209,7 +222,13 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
                 continue;
             };
             let key = (entry.directory.clone(), file.to_owned());
-            if names.contains(&key) || taken.contains(&key) || !adopt(&mut entry, file) {
+            if names.contains(&key) || taken.contains(&key) {
+                let why = format!("{file} is there from another file; give each by itself");
+                skip(&entry, &why);
+                continue;
+            }
+            if !adopt(&mut entry, file) {
+                skip(&entry, NOT_ADOPTED);
                 continue;
             }
             taken.insert(key);

@@ -69,7 +69,7 @@ pub fn read_all(paths: &[&Path]) -> Result<Vec<Snapshot>> {
     for path in paths {
         source::read(path, &mut found)?;
     }
-    in_order(found)
+    in_order(found, &mut vec![])
 }
 
 /// Reads an archive, a log or pasted text from memory, such as what came by standard input; `name` is
@@ -97,11 +97,7 @@ pub struct Reading {
 pub fn look(path: &Path) -> Result<Reading> {
     let mut found = Found::default();
     source::read(path, &mut found)?;
-    let skipped = std::mem::take(&mut found.skipped);
-    Ok(Reading {
-        snapshots: in_order(found)?,
-        skipped,
-    })
+    looked(found)
 }
 
 /// As [`read_bytes`], with what was not read.
@@ -111,15 +107,21 @@ pub fn look(path: &Path) -> Result<Reading> {
 pub fn look_at_bytes(name: &str, bytes: &[u8]) -> Result<Reading> {
     let mut found = Found::default();
     source::read_bytes(name, bytes, &mut found).map_err(|e| e.in_file(Path::new(name)))?;
-    let skipped = std::mem::take(&mut found.skipped);
-    Ok(Reading {
-        snapshots: in_order(found).map_err(|e| e.in_file(Path::new(name)))?,
-        skipped,
-    })
+    looked(found).map_err(|e| e.in_file(Path::new(name)))
 }
 
-fn in_order(found: Found) -> Result<Vec<Snapshot>> {
-    let mut snapshots = assemble(hosts::arrange(found.entries))?;
+fn looked(mut found: Found) -> Result<Reading> {
+    let mut skipped = std::mem::take(&mut found.skipped);
+    let unknown = found.unknown();
+    let snapshots = in_order(found, &mut skipped)?;
+    if snapshots.is_empty() {
+        skipped.extend(unknown);
+    }
+    Ok(Reading { snapshots, skipped })
+}
+
+fn in_order(found: Found, skipped: &mut Vec<Skipped>) -> Result<Vec<Snapshot>> {
+    let mut snapshots = assemble(hosts::arrange(found.entries, skipped))?;
     snapshots.extend(found.pasted);
     snapshots.sort_by_cached_key(|s| {
         let begin = s

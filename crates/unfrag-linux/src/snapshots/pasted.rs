@@ -351,7 +351,7 @@ impl Splitter {
             let stands_for = foreign::stands_for(file);
             let is_told =
                 |other: &&'static str| *other != file && foreign::stands_for(other) == stands_for;
-            if self.reading.parts.keys().any(|other| is_told(&other)) {
+            if self.reading.parts.keys().any(is_told) {
                 self.next_reading();
             }
         }

@@ -36,6 +36,14 @@ const A_LINK: &str = "a link; what it points to is not read";
 const EMPTY: &str =
     "empty (tar keeps nothing of a file in /proc, whose size is 0: copy it with cat first)";
 
+/// Why an archive in an archive, or deep in a directory, is not read.
+const AN_ARCHIVE: &str = "an archive inside; give it by itself, or unpack it";
+/// Why a file is not read whose name is none that is known.
+const UNKNOWN_NAME: &str =
+    "its name is not that of a file of procfs; give it by itself if it holds the text of one";
+/// Files of unknown names that are told.
+const MOST_UNKNOWN: usize = 5;
+
 /// What was found in a source.
 #[derive(Default)]
 pub(super) struct Found {
@@ -45,6 +53,10 @@ pub(super) struct Found {
     pub pasted: Vec<Snapshot>,
     /// What may belong to a snapshot, and was not read.
     pub skipped: Vec<Skipped>,
+    /// Some of the files whose names say nothing, which is worth telling where nothing else was found.
+    unknown: Vec<PathBuf>,
+    /// How many these are.
+    unknown_count: usize,
 }
 
 impl Found {
@@ -54,6 +66,27 @@ impl Found {
             file: path.display().to_string(),
             why: why.to_owned(),
         });
+    }
+
+    /// Notes a file of which the name says nothing.
+    fn pass_over(&mut self, directory: &[String], name: &str) {
+        self.unknown_count += 1;
+        if self.unknown.len() < MOST_UNKNOWN {
+            let path = directory.iter().collect::<PathBuf>().join(name);
+            self.unknown.push(path);
+        }
+    }
+
+    /// The files whose names say nothing, as what was not read.
+    pub(super) fn unknown(&self) -> Vec<Skipped> {
+        let skipped = |file: String| Skipped {
+            file,
+            why: UNKNOWN_NAME.to_owned(),
+        };
+        let named = self.unknown.iter().map(|p| p.display().to_string());
+        let more = self.unknown_count - self.unknown.len();
+        let more = (more > 0).then(|| format!("{more} other files"));
+        named.chain(more).map(skipped).collect()
     }
 }
 
@@ -148,9 +181,13 @@ fn read_directory(
         let kind = item
             .file_type()
             .map_err(|e| Error::from(e).in_file(&item.path()))?;
-        // A name that is not UTF-8 is none of those wanted.
-        if let Ok(name) = item.file_name().into_string() {
-            names.push((name, kind));
+        match item.file_name().into_string() {
+            Ok(name) => names.push((name, kind)),
+            // Such a file is none of those wanted; what a directory holds may be.
+            Err(name) if kind.is_dir() => {
+                found.skip(inner, &name.to_string_lossy(), "a name that is not UTF-8");
+            }
+            Err(name) => found.pass_over(inner, &name.to_string_lossy()),
         }
     }
     names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -166,11 +203,23 @@ fn read_directory(
                 &name,
                 &format!("a directory more than {MAX_DEPTH} levels down"),
             );
-        } else if kind.is_symlink() && is_wanted(inner, &name) {
-            found.skip(inner, &name, A_LINK);
-        } else if kind.is_file() && inner.is_empty() && is_archive(&name) {
-            read_archive(&path, allowance, found).map_err(|e| e.in_file(&path))?;
-        } else if kind.is_file() && is_wanted(inner, &name) {
+        } else if kind.is_symlink() {
+            if is_wanted(inner, &name) || is_archive(&name) || leads_to_host(&path, &name) {
+                found.skip(inner, &name, A_LINK);
+            } else {
+                found.pass_over(inner, &name);
+            }
+        } else if kind.is_file() && is_archive(&name) {
+            if inner.is_empty() {
+                read_archive(&path, allowance, found).map_err(|e| e.in_file(&path))?;
+            } else {
+                found.skip(inner, &name, AN_ARCHIVE);
+            }
+        } else if !is_wanted(inner, &name) {
+            found.pass_over(inner, &name);
+        } else if !kind.is_file() {
+            found.skip(inner, &name, "neither a file nor a directory");
+        } else {
             let opened = match open(&path, allowance) {
                 Err(_) if is_forbidden(&path) => {
                     found.skip(inner, &name, "only its owner or root may read it");
@@ -196,6 +245,16 @@ fn read_directory(
         }
     }
     Ok(())
+}
+
+/// Whether a link is to a directory of files of procfs, or has the name of one.
+fn leads_to_host(path: &Path, name: &str) -> bool {
+    let holds = |inner: &str| {
+        ["buddyinfo", "zoneinfo", "meminfo"]
+            .iter()
+            .any(|f| path.join(inner).join(f).exists())
+    };
+    name == "proc" || holds(".") || holds("proc")
 }
 
 fn read_archive(path: &Path, allowance: &mut Allowance, found: &mut Found) -> Result<()> {
@@ -250,12 +309,21 @@ fn read_tar(
             }
             continue;
         };
+        if kind.is_file() && is_archive(&name) {
+            found.skip(&directory, &name, AN_ARCHIVE);
+            continue;
+        }
         if !is_wanted(&directory, &name) {
+            if kind.is_file() {
+                found.pass_over(&directory, &name);
+            }
             continue;
         }
         if !kind.is_file() {
             if kind.is_symlink() || kind.is_hard_link() {
                 found.skip(&directory, &name, A_LINK);
+            } else if !kind.is_dir() {
+                found.skip(&directory, &name, "neither a file nor a directory");
             }
             continue;
         }

@@ -23,7 +23,7 @@ pub mod sample;
 mod watch;
 
 pub use observe::observe;
-pub use options::{CompactionChoice, Mode, Options, ReclaimChoice};
+pub use options::{CompactionChoice, LEAST_SHARE, Mode, Options, ReclaimChoice};
 pub use report::Report;
 pub use run::replay;
 pub use watch::{NoWatch, Watch};

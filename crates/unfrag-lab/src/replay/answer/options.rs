@@ -2,6 +2,10 @@
 
 use crate::replay::start::StartChoice;
 
+/// Least share of the pages that a host allocates which a recording has to hold. On a busy host, replays of recordings
+/// with less foretold the amount of free memory no better than counting pages does.
+pub const LEAST_SHARE: f64 = 0.7;
+
 /// What is asked of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -23,6 +27,9 @@ pub struct Options {
     /// [`MEMBERS`](super::ensemble::MEMBERS). Where the model does not reclaim, all would be the same, and there
     /// is one.
     pub members: Option<u32>,
+    /// Whether to predict from a recording, too, that holds less than [`LEAST_SHARE`] of what the
+    /// host allocated.
+    pub any_share: bool,
 }
 
 impl Options {

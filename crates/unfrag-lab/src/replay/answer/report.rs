@@ -83,6 +83,9 @@ pub struct RecordingSummary {
     pub events: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// Share of the pages that the host allocated between the first and the last snapshot of which the trace has the
+    /// events; `null` if the snapshots do not tell it.
+    pub share_of_allocations: Option<f64>,
     /// Length of the trace in seconds.
     pub seconds: f64,
     /// Memory that the page allocator manages, in bytes.

@@ -9,7 +9,7 @@ use super::accuracy::{Forecast, measure};
 use super::ensemble::{self, Job};
 use super::member::Member;
 use super::observe::observe;
-use super::options::{Mode, Options};
+use super::options::{LEAST_SHARE, Mode, Options};
 use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::watch::Watch;
@@ -20,6 +20,35 @@ use crate::input::Input;
 use crate::parallel::{both, threads};
 use crate::replay::model::{Prepared, resized};
 use crate::replay::start::{StartChoice, zone_facts};
+use crate::report::number::percent;
+use unfrag_linux::share::Share;
+
+/// The share of what the host allocated that is in the events, which has to be enough for what is asked.
+fn share(input: &Input<'_>, options: &Options) -> Result<Option<Share>> {
+    let share = input.share()?;
+    let is_little = |s: &Share| s.fraction() < LEAST_SHARE;
+    let Some(little) = share.filter(is_little) else {
+        return Ok(share);
+    };
+    // Where nothing is foretold, there is nothing to refuse.
+    if options.any_share || options.mode == Mode::Observe {
+        return Ok(share);
+    }
+    let meta = &input.recording.meta;
+    let what = format!(
+        "its trace has {} of the pages that the host allocated meanwhile; the rest changed memory too, so that below \
+         {} a replay tells nothing",
+        percent(little.fraction()),
+        percent(LEAST_SHARE)
+    );
+    let is_of_command = meta.facts.get("scope").is_some_and(|s| s == "command");
+    Err(
+        Error::lacking(what).remedy(match meta.lost_events() > 0 && !is_of_command {
+            true => Remedy::RecordWithoutLoss,
+            false => Remedy::RecordHost,
+        }),
+    )
+}
 
 /// What a recording becomes from one start, and what its kernel showed from there on.
 struct Beginning<'r> {
@@ -227,6 +256,7 @@ pub fn replay<'r>(
 ) -> Result<Report> {
     let input = input.into();
     let rec = input.recording;
+    let share = share(&input, options)?;
     let (main, counts) = both(
         || Beginning::new(input.clone(), options.start),
         || may_compare(&input, options).then(|| Beginning::new(input.clone(), StartChoice::Counts)),
@@ -247,6 +277,7 @@ pub fn replay<'r>(
             cpus: prepared.start.cpus.len() as u32,
             events: input.events.len(),
             lost_events: rec.meta.lost_events(),
+            share_of_allocations: share.map(Share::fraction),
             seconds: prepared.seconds(last),
             managed_bytes: sizes.bytes(zones.iter().map(|z| z.config.managed).sum()),
             snapshots: recorded.len() as u64,

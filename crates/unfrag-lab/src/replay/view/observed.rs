@@ -130,6 +130,7 @@ mod tests {
                 cpus: 2,
                 events: 20_000,
                 lost_events: 0,
+                share_of_allocations: None,
                 seconds: 60.0,
                 managed_bytes: 1 << 30,
                 snapshots: 60,

@@ -205,6 +205,7 @@ pub fn trust(report: &Report) -> Trust {
     }
     let Some((kernel, accuracy, worst)) = worst else {
         sentences.push(unmeasured(report).into());
+        sentences.extend(share(report));
         return Trust {
             grade: None,
             decided_by: None,
@@ -229,6 +230,7 @@ pub fn trust(report: &Report) -> Trust {
                 .into(),
         );
     }
+    sentences.extend(share(report));
     let lost = report.recording.lost_events;
     if lost > 0 {
         let all = lost.saturating_add(report.recording.events);
@@ -243,6 +245,15 @@ pub fn trust(report: &Report) -> Trust {
         decided_by: Some(worst.of),
         sentences,
     }
+}
+
+/// How much of what the host allocated was recorded, where that is known.
+fn share(report: &Report) -> Option<String> {
+    let share = report.recording.share_of_allocations?;
+    Some(format!(
+        "The trace has {} of the pages that the host allocated.",
+        percent(share)
+    ))
 }
 
 /// Why nothing was measured.

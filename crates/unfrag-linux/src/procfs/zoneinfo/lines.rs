@@ -96,6 +96,12 @@ impl Reader {
         }
         let (zone, has_free) = self.zones.last_mut()?;
         match line {
+            // They come before a zone's free pages, so this is the next zone, and the line that names it is missing.
+            "per-node stats" if *has_free => {
+                self.zones.push((Zone::default(), false));
+                self.part = Part::PerNode;
+                return Some(());
+            }
             "per-node stats" => {
                 zone.per_node.get_or_insert_default();
                 self.part = Part::PerNode;
@@ -117,8 +123,13 @@ impl Reader {
             return None;
         }
         if let Some(free) = line.strip_prefix("pages free") {
-            zone.free = free.trim().parse().ok()?;
-            *has_free = true;
+            let free = free.trim().parse().ok()?;
+            if *has_free {
+                // The line that names the next zone is missing.
+                self.zones.push((Zone::default(), false));
+                return Some(());
+            }
+            (zone.free, *has_free) = (free, true);
             self.part = Part::Zone;
             return Some(());
         }

@@ -40,7 +40,7 @@ pub(super) fn claim(
         return Some((METRICS, None));
     }
     let starts = READ.iter().any(|start| text.starts_with(start));
-    if !starts && !(inside && text.contains('{')) {
+    if !(starts || inside && text.contains('{')) {
         return None;
     }
     let sample = sample(text)?;
@@ -100,7 +100,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 /// A value that counts something.
 fn count(value: f64) -> Option<u64> {
-    (value >= 0.0 && value < 9e15).then_some(value as u64)
+    (0.0..9e15).contains(&value).then_some(value as u64)
 }
 
 /// What the metrics tell of one host.

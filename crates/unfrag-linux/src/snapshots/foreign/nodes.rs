@@ -142,8 +142,8 @@ fn sums<'a, I: Iterator<Item = (&'a str, u64)>>(
     };
     let sum = |(name, value): (&'a str, u64)| {
         let of_other = |n: &&'a Node| of(n).find(|(other, _)| *other == name).map(|(_, v)| v);
-        let rest = others.iter().map(of_other);
-        let total = rest.fold(Some(value), |sum, v| sum?.checked_add(v?))?;
+        let mut rest = others.iter().map(of_other);
+        let total = rest.try_fold(value, |sum: u64, v| sum.checked_add(v?))?;
         Some((name, total))
     };
     of(first).filter_map(sum).collect()
