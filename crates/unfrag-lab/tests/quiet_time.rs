@@ -8,9 +8,15 @@ use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::{Gfp, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;
-use unfrag_lab::replay::model::reclaim::RecordedDaemon;
+use unfrag_lab::replay::model::reclaim::{Effort, RecordedDaemon};
 use unfrag_lab::replay::{NoWatch, Options, replay};
 use unfrag_linux::recording::Recording;
+
+const EFFORT: Effort = Effort {
+    pace: 1000,
+    spares: 0,
+    kswapd: false,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -39,7 +45,7 @@ fn daemons_work_while_nobody_asks_for_anything() {
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
     let reclaim = RecordedReclaim::default();
-    s.enable_reclaim(&reclaim, 1000);
+    s.enable_reclaim(&reclaim, EFFORT);
     s.enable_own_compaction(&RecordedDaemon {
         proactive_from: Some(SECOND),
         runs: vec![],

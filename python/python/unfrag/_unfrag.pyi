@@ -81,6 +81,7 @@ def replay(
     path: _Path,
     kernels: list[str],
     settings: list[tuple[str, str]],
+    recorded: list[tuple[str, str]],
     memory: int | None,
     mode: str,
     start: str,

@@ -30,6 +30,7 @@ def replay(
     *,
     kernels: Sequence[str] = (),
     settings: Mapping[str, object] | None = None,
+    recorded: Mapping[str, object] | None = None,
     memory: int | None = None,
     mode: str = "predict",
     start: str = "auto",
@@ -47,10 +48,12 @@ def replay(
     Args:
         recording: an .unfrag file, a directory of segments, or a trace with ``snapshots`` beside it.
         kernels: eras such as ``"6.18"``; the recorded one if none is given.
-        settings: sysctls such as ``{"vm.min_free_kbytes": 65536}``.
+        settings: sysctls to ask for, such as ``{"vm.min_free_kbytes": 65536}``; a value ``"20@61.5"`` holds from 61.5
+            seconds after the first event on.
+        recorded: sysctls that the recorded host had, where the recording does not show them, in the same form.
         memory: size of memory in bytes, if another than the recorded one.
         mode: ``"predict"``, or ``"observe"`` to check the recording.
-        start: ``"auto"``, ``"exact"``, ``"occupancy"`` or ``"counts"``.
+        start: ``"auto"``, ``"exact"``, ``"occupancy"``, ``"counts"`` or ``"boot"``.
         reclaim: ``"modelled"`` or ``"given"``.
         compaction: ``"modelled"``, ``"given"`` or ``"none"``; as ``reclaim`` if not given.
         members: replays whose median is the answer, an odd number.
@@ -69,7 +72,7 @@ def replay(
         ValueError: a choice is none of those named above.
     """
     answer = _unfrag.replay(
-        recording, list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
+        recording, list(kernels), _settings(settings), _settings(recorded), memory, mode, start, reclaim, compaction, members,
         list(snapshots), release, any_share, memory_budget, teller(progress),
     )
     return Answer("replay", answer)

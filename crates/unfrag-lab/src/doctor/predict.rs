@@ -6,6 +6,7 @@
 //! Invariant: only what the model has is predicted. A setting that it lacks gets a sentence, never a number.
 
 use super::advice::{Advice, Predicted};
+use crate::era::settings::Setting;
 use crate::error::Result;
 use crate::input::Input;
 use crate::replay::answer::report::KernelReport;
@@ -57,7 +58,11 @@ fn compare(
 ) -> Result<Predicted> {
     let run = |value: &str| -> Result<End> {
         let options = Options {
-            set: vec![(setting.to_owned(), value.to_owned())],
+            set: vec![Setting {
+                name: setting.to_owned(),
+                value: value.to_owned(),
+                at: None,
+            }],
             // One member each, so that the two runs differ in the setting alone.
             members: Some(1),
             ..Options::default()

@@ -75,6 +75,7 @@ pub fn example_report() -> Report {
         },
         mode: "predict".into(),
         start: "counts".into(),
+        asked_settings: vec![],
         start_lists: None,
         recorded,
         kernels,
@@ -138,6 +139,8 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
     KernelReport {
         kernel: name.into(),
         recorded_era,
+        broke_down: None,
+        guessed_settings: vec![],
         settings,
         accuracy: recorded_era.then(accuracy),
         accuracy_from_counts: None,

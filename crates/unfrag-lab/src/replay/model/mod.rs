@@ -2,7 +2,7 @@
 //!
 //! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`]. `inference`: with an exact
 //!   start, it infers what left no event, among the operations to come (`coming`). `fit`: without one, it fits the start to the anchor.
-//! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
+//! - `boot`, `reboot`: a manager at the start's state, or one that boots and takes as much.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
 //!   `huge_faults`: huge pages that one host has and the other has not, with what is remembered of them (`huge_tries`) and
 //!   how many small pages stand for one (`huge_touches`).

@@ -138,6 +138,7 @@ mod tests {
             },
             mode: "observe".into(),
             start: "exact".into(),
+            asked_settings: vec![],
             start_lists: None,
             recorded: vec![],
             kernels: vec![],
