@@ -6,6 +6,7 @@ use recording_support::host::{Host, START};
 use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::{Gfp, ZoneId};
+use unfrag_lab::era::settings::Setting;
 use unfrag_lab::replay::causes::{Action, Causes, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::model::reclaim::{Effort, RecordedDaemon};
@@ -92,7 +93,7 @@ fn what_a_snapshot_shows_after_a_quiet_minute_has_the_daemons_work_in_it() {
     let rec = quiet_minute();
     let options = Options {
         kernels: vec!["6.1".into()],
-        set: vec![("vm.compaction_proactiveness".into(), "60".into())],
+        set: vec![Setting::parse("vm.compaction_proactiveness=60").unwrap()],
         ..Options::default()
     };
     let report = replay(&rec, "made", &options, &mut NoWatch).expect("a replay");
