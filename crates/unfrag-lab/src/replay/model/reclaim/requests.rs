@@ -275,12 +275,12 @@ impl<'e> Reclaim<'e> {
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         // From the best zone down, whatever its marks; those below are kept for who needs them.
-        let best = m.inspect().zones().filter(|&z| {
+        let mut best = m.inspect().zones().filter(|&z| {
             let zone = m.inspect().zone_config(z);
             zone.managed > 0 && zone.node == request.node && zone.kind != ZoneKind::Movable
         });
         let Some(zone) = best
-            .last()
+            .next_back()
             .filter(|_| !request.gfp.intersects(Gfp::DMA | Gfp::DMA32))
         else {
             return m.alloc(request);
