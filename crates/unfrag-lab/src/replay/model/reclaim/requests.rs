@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
-use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request, ZoneKind};
+use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request};
 
 /// Whether a request is for a page that reclaim may take.
 fn is_lru(order: u8, gfp: Gfp) -> bool {
@@ -255,26 +255,16 @@ impl<'e> Reclaim<'e> {
     }
 
     /// Nothing can be reclaimed: the request would wait until others give memory back, and the load would come later. The
-    /// time of a trace cannot be stretched, so it is served from the reserves, until the marks hold again.
+    /// time of a trace cannot be stretched, so the request gets what is at hand, or fails, and looks for nothing to
+    /// reclaim until the marks hold again.
     #[cold]
     fn late(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
         request: &Request,
     ) -> Result<Pfn, AllocError> {
-        // From the best zone down, whatever its marks; those below are kept for who needs them.
-        let best = m.inspect().zones().filter(|&z| {
-            let zone = m.inspect().zone_config(z);
-            zone.managed > 0 && zone.node == request.node && zone.kind != ZoneKind::Movable
-        });
-        let Some(zone) = best
-            .last()
-            .filter(|_| !request.gfp.intersects(Gfp::DMA | Gfp::DMA32))
-        else {
-            return m.alloc(request);
-        };
-        let got = m.lab().alloc_in_zone(zone, request);
-        self.waits.requests += u64::from(got.is_ok());
+        let got = m.alloc(request);
+        self.waits.requests += u64::from(got.is_err());
         got
     }
 
