@@ -72,8 +72,8 @@ def replay(
         ValueError: a choice is none of those named above.
     """
     answer = _unfrag.replay(
-        recording, list(kernels), _settings(settings), _settings(recorded), memory, mode, start, reclaim, compaction, members,
-        list(snapshots), release, any_share, memory_budget, teller(progress),
+        recording, list(kernels), _settings(settings), _settings(recorded), memory, mode, start, reclaim,
+        compaction, members, list(snapshots), release, any_share, memory_budget, teller(progress),
     )
     return Answer("replay", answer)
 

@@ -181,7 +181,7 @@ impl Taking {
         };
         for path in names.iter().filter(is_setting) {
             // Some are for root alone.
-            if let Ok(value) = std::fs::read_to_string(&path) {
+            if let Ok(value) = std::fs::read_to_string(path) {
                 text += &format!("{}={}\n", path.display(), value.trim_end());
             }
         }

@@ -13,8 +13,6 @@ use unfrag_linux::gfp_text;
 /// Such failures, of all allocations, that are too many: one in so many, and so many at least.
 const ONE_IN: u64 = 10_000;
 const AT_LEAST: u64 = 10;
-/// Requests that would wait for memory, of all allocations, at most: one in so many. Beyond, the load itself would change.
-const MOST_WAITING_ONE_IN: u64 = 10;
 
 /// Why the replay says nothing, if it broke down.
 pub(super) fn breakdown(
@@ -30,14 +28,6 @@ pub(super) fn breakdown(
     let unexpected = failed.saturating_sub(total("failures_recorded"));
     let allocations = total("allocations");
     let too_many = unexpected >= AT_LEAST && unexpected >= allocations / ONE_IN;
-    let waiting = total("requests_that_would_wait");
-    if waiting > allocations / MOST_WAITING_ONE_IN {
-        return Some(format!(
-            "{} of {} requests would have waited for memory, so that the load would have been another one",
-            thousands(waiting),
-            thousands(allocations)
-        ));
-    }
     too_many.then(|| {
         format!(
             "the model ran out of memory: {} requests of few pages failed in it, which the recorded kernel served ({} \

@@ -267,7 +267,7 @@ fn effect_notes(sim: &Sim) -> Vec<String> {
     if waits.requests > 0 {
         notes.push(format!(
             "At {} moments nothing was left to reclaim: {} requests would have waited until other tasks gave memory back, \
-             and the load would have come later. Here they were served from the reserves.",
+             and the load would have come later. Here they fail.",
             waits.moments, waits.requests
         ));
     }

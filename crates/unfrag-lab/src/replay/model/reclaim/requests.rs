@@ -34,7 +34,7 @@ use unfrag::drive::drive;
 use unfrag::kernel::RetryDrain;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
-use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request, ZoneKind};
+use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request};
 
 /// Whether a request is for a page that reclaim may take.
 fn is_lru(order: u8, gfp: Gfp) -> bool {
@@ -267,13 +267,15 @@ impl<'e> Reclaim<'e> {
     }
 
     /// Nothing can be reclaimed: the request would wait until others give memory back, and the load would come later. The
-    /// time of a trace cannot be stretched, so it is served from the reserves, until the marks hold again.
+    /// time of a trace cannot be stretched, so the request gets what is at hand, or fails, and looks for nothing to
+    /// reclaim until the marks hold again.
     #[cold]
     fn late(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
         request: &Request,
     ) -> Result<Pfn, AllocError> {
+<<<<<<< HEAD
         // From the best zone down, whatever its marks; those below are kept for who needs them.
         let mut best = m.inspect().zones().filter(|&z| {
             let zone = m.inspect().zone_config(z);
@@ -287,6 +289,10 @@ impl<'e> Reclaim<'e> {
         };
         let got = m.lab().alloc_in_zone(zone, request);
         self.waits.requests += u64::from(got.is_ok());
+=======
+        let got = m.alloc(request);
+        self.waits.requests += u64::from(got.is_err());
+>>>>>>> 22ca47bb4cad6c9a77ba570d8b02014e3f696ce7
         got
     }
 
