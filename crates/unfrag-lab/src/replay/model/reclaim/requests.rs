@@ -275,24 +275,8 @@ impl<'e> Reclaim<'e> {
         m: &mut Manager<'_, ReplayHost>,
         request: &Request,
     ) -> Result<Pfn, AllocError> {
-<<<<<<< HEAD
-        // From the best zone down, whatever its marks; those below are kept for who needs them.
-        let mut best = m.inspect().zones().filter(|&z| {
-            let zone = m.inspect().zone_config(z);
-            zone.managed > 0 && zone.node == request.node && zone.kind != ZoneKind::Movable
-        });
-        let Some(zone) = best
-            .next_back()
-            .filter(|_| !request.gfp.intersects(Gfp::DMA | Gfp::DMA32))
-        else {
-            return m.alloc(request);
-        };
-        let got = m.lab().alloc_in_zone(zone, request);
-        self.waits.requests += u64::from(got.is_ok());
-=======
         let got = m.alloc(request);
         self.waits.requests += u64::from(got.is_err());
->>>>>>> 22ca47bb4cad6c9a77ba570d8b02014e3f696ce7
         got
     }
 
