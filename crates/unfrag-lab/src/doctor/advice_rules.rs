@@ -10,9 +10,8 @@ use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
 use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
-use super::settings;
 use crate::era::Era;
-use crate::inspect::whole;
+use crate::host::settings;
 use crate::report::number::{bytes, mib, percent, thousands};
 use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
 
@@ -40,7 +39,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
     Advice {
         command: format!("sysctl -w vm.{name}={value}"),
         setting: Some(format!("vm.{name}")),
-        current: e.settings.get(name).cloned(),
+        current: e.host.settings.get(name).cloned(),
         value: Some(value.to_string()),
         reason,
         cost,
@@ -51,7 +50,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
 
 /// Whether the kernel may have a sysctl.
 fn has(e: &Evidence, name: &str) -> bool {
-    settings::may_have(&e.settings, name)
+    settings::may_have(&e.host.settings, name)
 }
 
 /// Pages as MiB, without the unit.
@@ -93,8 +92,8 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
     let worst = worst.min_by_key(|r| r.in_a_row_at_least)?;
     let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
-    let info = e.zones.as_ref()?;
-    if !whole::nodes_with_gaps(info).is_empty() {
+    let info = e.host.zoneinfo.as_ref()?;
+    if !e.host.gaps().is_empty() {
         return None;
     }
     let current = e
@@ -283,7 +282,7 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         counted(d, "thp_fault_fallback")?,
         counted(d, "thp_fault_alloc")?,
     );
-    let defrag = e.settings.get("thp_defrag")?;
+    let defrag = e.host.settings.get("thp_defrag")?;
     let waits = matches!(defrag.as_str(), "always" | "madvise" | "defer+madvise");
     (share > 0.10 && !waits).then(|| Advice {
         command: "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag".into(),
@@ -303,14 +302,14 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
 
 /// A THP `defrag` mode that waits less, where each fault that may have a huge page compacts for it, in vain mostly.
 fn stalling_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
-    let defrag = e.settings.get("thp_defrag")?;
+    let defrag = e.host.settings.get("thp_defrag")?;
     if defrag != "always" {
         return None;
     }
     let (stalls, share) = mostly_in_vain(d)?;
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.
-    let (value, cost) = match e.settings.get("thp_enabled").map(String::as_str) {
+    let (value, cost) = match e.host.settings.get("thp_enabled").map(String::as_str) {
         Some("madvise") => (
             "defer",
             "programs that ask with madvise get small pages first, and huge ones from kcompactd and khugepaged later",
@@ -344,8 +343,8 @@ fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .as_ref()?
         .iter()
         .find(|o| o.kind == FrameUse::Slab)?;
-    let reclaimable = e.meminfo_bytes("SReclaimable")?;
-    let unreclaimable = e.meminfo_bytes("SUnreclaim")?;
+    let reclaimable = e.host.meminfo_bytes("SReclaimable")?;
+    let unreclaimable = e.host.meminfo_bytes("SUnreclaim")?;
     let much =
         slab.blocks_alone as f64 > SPOILED_SHARE * blocks as f64 && reclaimable > unreclaimable;
     much.then(|| Advice {

@@ -7,7 +7,6 @@
 
 use super::{Counts, PAGE_SIZES, by_direct_map, page_size_by_huge, page_sizes_by_total};
 use crate::error::{Error, Result};
-use crate::inspect::files::of_all;
 use crate::report::number::bytes;
 use std::fmt;
 use unfrag::frame::ORDER_SLOTS;
@@ -348,7 +347,11 @@ fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
     let types = snapshot
         .file("pagetypeinfo")
         .and_then(|t| PageTypeInfo::parse(t).ok());
-    let sum = |name: &str| of_all(zones.as_ref(), |z| z.pages(name)).filter(|&n| n > 0);
+    let sum = |name: &str| {
+        let mut each = zones.as_ref()?.zones.iter().map(|z| z.pages(name));
+        let all = each.try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)));
+        all.filter(|&n| n > 0)
+    };
     let counts = Counts {
         meminfo: Some(&meminfo),
         managed: sum("managed"),
