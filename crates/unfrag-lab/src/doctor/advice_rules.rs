@@ -11,9 +11,8 @@ use super::frames::FrameUse;
 use super::proactive::proactive_marks;
 use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
 use crate::era::Era;
-use crate::host::settings;
+use crate::host::{Zone, settings};
 use crate::report::number::{bytes, mib, percent, thousands};
-use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
 
 /// Share of spoiled blocks above which advice is given.
 const SPOILED_SHARE: f64 = 0.10;
@@ -92,13 +91,13 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
     let worst = worst.min_by_key(|r| r.in_a_row_at_least)?;
     let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
-    let info = e.host.zoneinfo.as_ref()?;
+    e.host.zoneinfo.as_ref()?;
     if !e.host.gaps().is_empty() {
         return None;
     }
     let current = e
         .setting("min_free_kbytes")
-        .or_else(|| Some(kib(set_marks(info)?)))?;
+        .or_else(|| Some(kib(set_marks(&e.host.zones)?)))?;
     // Never from a part of memory.
     let sum = |of: fn(&ZoneDiagnosis) -> Option<u64>| d.zones.iter().map(of).sum::<Option<u64>>();
     let (managed, free) = (sum(|z| z.managed_pages)?, sum(|z| z.free_pages)?);
@@ -129,13 +128,10 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
 
 /// The pages that `min_free_kbytes` set, by the marks: without the boost, and without those of zones that have marks of
 /// their own. `None` where a zone's are not told.
-fn set_marks(info: &ZoneInfo) -> Option<u64> {
-    let of = |z: &zoneinfo::Zone| {
-        // Kernels before 5.0 have no boost.
-        let boost = z.pages("boost").unwrap_or(0);
-        Some(z.pages("min")?.saturating_sub(boost))
-    };
-    info.zones
+fn set_marks(zones: &[Zone]) -> Option<u64> {
+    // Kernels before 5.0 have no boost.
+    let of = |z: &Zone| Some(z.told("min")?.saturating_sub(z.told("boost").unwrap_or(0)));
+    zones
         .iter()
         .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable" | "Device"))
         .map(of)

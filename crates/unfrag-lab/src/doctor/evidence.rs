@@ -9,55 +9,42 @@ use std::sync::Arc;
 
 use super::zone_blocks::{ZoneBlocks, ZoneReader};
 use crate::error::{Error, Result};
-use crate::host::files::{self, Files, IfAbsent, Lacking, Reader};
-use crate::host::{Host, OfSnapshot, whole};
+use crate::host::files::{self, Files, Lacking, Reader};
+use crate::host::{Host, OfSnapshot, Zone};
 use unfrag_linux::kpageflags;
-use unfrag_linux::procfs::{MemInfo, SlabInfo, VmStat, ZoneInfo, uptime, zoneinfo};
+use unfrag_linux::procfs::{MemInfo, SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::Snapshot;
 
 /// What the diagnosis lacks for a file that could not be read.
-const LACKING: &Lacking = &[
-    (
-        "buddyinfo",
-        "free blocks by order not known",
-        IfAbsent::Named,
-    ),
-    (
-        "zoneinfo",
-        "watermarks, so whether atomic requests are at risk not known",
-        IfAbsent::Named,
-    ),
-    (
-        "pagetypeinfo",
-        "pageblocks by type, and the high-atomic reserve not known",
-        IfAbsent::Named,
-    ),
-    ("unusable_index", "it is not used", IfAbsent::Unnamed),
-    ("extfrag_index", "it is not used", IfAbsent::Unnamed),
-    (
-        "meminfo",
-        "amounts of page cache and slab not known",
-        IfAbsent::Named,
-    ),
-    (
-        "vmstat",
-        "stalls, failures and compaction since boot not known",
-        IfAbsent::Named,
-    ),
-    ("slabinfo", "slab caches by name not known", IfAbsent::Named),
-    (
-        kpageflags::NAME,
-        "what stands in the way of each huge page, and the forecast not known",
-        IfAbsent::Named,
-    ),
-    // These alone are no evidence of memory.
-    ("uptime", "rates since boot not known", IfAbsent::Unnamed),
-    (
-        "version",
-        "the kernel's release not known",
-        IfAbsent::Unnamed,
-    ),
-];
+const LACKING: &Lacking = &Lacking {
+    needed: &[
+        ("buddyinfo", "free blocks by order not known"),
+        (
+            "zoneinfo",
+            "watermarks, so whether atomic requests are at risk not known",
+        ),
+        (
+            "pagetypeinfo",
+            "pageblocks by type, and the high-atomic reserve not known",
+        ),
+        ("meminfo", "amounts of page cache and slab not known"),
+        (
+            "vmstat",
+            "stalls, failures and compaction since boot not known",
+        ),
+        ("slabinfo", "slab caches by name not known"),
+        (
+            kpageflags::NAME,
+            "what stands in the way of each huge page, and the forecast not known",
+        ),
+    ],
+    further: &[
+        ("unusable_index", "it is not used"),
+        ("extfrag_index", "it is not used"),
+        ("uptime", "rates since boot not known"),
+        ("version", "the kernel's release not known"),
+    ],
+};
 
 /// What was read of one host at one moment.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +63,7 @@ pub struct Evidence {
     pub slabs: Option<SlabInfo>,
     /// An earlier reading of them, and the seconds between the two.
     pub earlier_slabs: Option<(SlabInfo, f64)>,
-    /// Pageblocks of each zone that zoneinfo names, in its order; `None` without page flags.
+    /// Pageblocks of each zone of the host, in its order; `None` without page flags.
     pub blocks: Option<Vec<Arc<ZoneBlocks>>>,
     /// Seconds since boot.
     pub uptime: Option<f64>,
@@ -93,9 +80,7 @@ impl Evidence {
         let mut host = Host::read(&mut reader);
         let vmstat = reader.get("vmstat", VmStat::parse);
         let slabs = reader.get("slabinfo", SlabInfo::parse);
-        let blocks = reader.stream(kpageflags::NAME, |flags| {
-            zone_blocks(host.zoneinfo.as_ref(), flags)
-        });
+        let blocks = reader.stream(kpageflags::NAME, |flags| zone_blocks(&host.zones, flags));
         let uptime = reader.get("uptime", uptime::parse);
         if host.release.is_none() {
             reader.get("version", no_release);
@@ -208,17 +193,9 @@ fn nodes(from: &dyn Files) -> Vec<(u32, MemInfo)> {
     }
 }
 
-/// The pageblocks of each zone that zoneinfo names, from the flags of all page frames.
-fn zone_blocks(
-    zones: Option<&ZoneInfo>,
-    flags: &mut dyn Read,
-) -> unfrag_linux::Result<Vec<Arc<ZoneBlocks>>> {
-    let zones = zones.map_or(&[][..], |info| &info.zones);
-    let span = |z: &zoneinfo::Zone| {
-        let start = z.start_pfn().unwrap_or(0);
-        start..start.saturating_add(z.pages("spanned").unwrap_or(0))
-    };
-    let mut readers: Vec<ZoneReader> = zones.iter().map(|z| ZoneReader::new(span(z))).collect();
+/// The pageblocks of each zone, from the flags of all page frames.
+fn zone_blocks(zones: &[Zone], flags: &mut dyn Read) -> unfrag_linux::Result<Vec<Arc<ZoneBlocks>>> {
+    let mut readers: Vec<ZoneReader> = zones.iter().map(|z| ZoneReader::new(z.span())).collect();
     kpageflags::each(flags, |first, words| {
         for reader in &mut readers {
             reader.read(first, words);
@@ -227,7 +204,7 @@ fn zone_blocks(
     let zones = readers.into_iter().zip(zones);
     // Frames without flags are not told apart where it is not known how many are on per-CPU lists.
     Ok(zones
-        .map(|(reader, zone)| Arc::new(reader.finish(whole::pcp_pages(zone).unwrap_or(0))))
+        .map(|(reader, zone)| Arc::new(reader.finish(zone.pcp.unwrap_or(0))))
         .collect())
 }
 

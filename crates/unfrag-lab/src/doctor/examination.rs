@@ -24,7 +24,7 @@ use crate::host::{Host, Unread, Zone, settings};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::{MemInfo, zoneinfo};
+use unfrag_linux::procfs::MemInfo;
 
 /// Examines a host.
 ///
@@ -132,7 +132,7 @@ fn lacks(e: &Evidence) -> Vec<&'static str> {
 /// What holds each pageblock of each zone; empty where page flags or zoneinfo are missing, or where they cannot be read
 /// for blocks of this size.
 fn page_flags(e: &Evidence, unread: &mut Vec<Unread>) -> Vec<Arc<ZoneBlocks>> {
-    let (Some(info), Some(blocks)) = (&e.host.zoneinfo, &e.blocks) else {
+    let Some(blocks) = e.blocks.clone().filter(|_| e.host.zoneinfo.is_some()) else {
         return vec![];
     };
     let geometry = &e.host.geometry;
@@ -146,12 +146,7 @@ fn page_flags(e: &Evidence, unread: &mut Vec<Unread>) -> Vec<Arc<ZoneBlocks>> {
         });
         return vec![];
     }
-    let of = |z: &Zone| {
-        let is = |i: &zoneinfo::Zone| i.node == z.node && i.name == z.name;
-        let at = info.zones.iter().position(is);
-        at.map_or_else(Arc::default, |at| Arc::clone(&blocks[at]))
-    };
-    e.host.zones.iter().map(of).collect()
+    blocks
 }
 
 /// The risks of a node, with the verdict of old kernels where the release is not known and theirs is another.

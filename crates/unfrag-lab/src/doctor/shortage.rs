@@ -2,7 +2,7 @@
 //!
 //! Invariant: without watermarks nothing is said of a shortage.
 
-use crate::host::{Host, Zone, whole};
+use crate::host::{Host, Zone};
 use unfrag::ZoneKind;
 
 /// The lowest watermark that a zone's free memory is below.
@@ -35,16 +35,16 @@ pub(super) fn filled_by_slab(host: &Host, zone: &Zone) -> Option<u64> {
     if !is_low(&zone.name) {
         return None;
     }
-    let zones = || host.zoneinfo.iter().flat_map(|i| &i.zones);
     let low = |of_node: bool| -> u64 {
-        zones()
+        let zones = host.zones.iter();
+        zones
             .filter(|z| is_low(&z.name) && (!of_node || z.node == zone.node))
-            .filter_map(|z| whole::managed(host.zoneinfo.as_ref()?, z))
+            .filter_map(|z| z.managed)
             .fold(0, u64::saturating_add)
     };
-    let by_node = zones()
-        .filter(|z| z.node == zone.node)
-        .find_map(|z| z.per_node.as_ref()?.get("nr_slab_unreclaimable"));
+    let of_node = host.zones.iter().filter(|z| z.node == zone.node);
+    let mut infos = of_node.filter_map(|z| z.info.as_ref());
+    let by_node = infos.find_map(|z| z.per_node.as_ref()?.get("nr_slab_unreclaimable"));
     match by_node {
         Some(pages) => half(pages, low(true)),
         None => half(

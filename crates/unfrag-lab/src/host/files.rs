@@ -68,17 +68,22 @@ impl<F: Fn(&str) -> io::Result<Vec<u8>>> Files for F {
     }
 }
 
-/// What a question says of a file that could not be read: what is not known for it, and whether that is said of a file
-/// that is not there, too. Of files that it does not name nothing is said.
-pub type Lacking = [(&'static str, &'static str, IfAbsent)];
+/// What a question says of files that could not be read: each by name, with what is not known for it. Of files that are in
+/// neither list nothing is said.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// Those that are named where they are not there, too.
+    pub needed: &'static [(&'static str, &'static str)],
+    /// Those that are named only where they are bad: others tell the same, or they alone are no evidence.
+    pub further: &'static [(&'static str, &'static str)],
+}
 
-/// Whether a file that is not there is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfAbsent {
-    /// It is.
-    Named,
-    /// It is not: others tell the same, or it alone is no evidence.
-    Unnamed,
+impl Lacking {
+    /// Nothing is said of any file.
+    pub const UNSAID: &'static Lacking = &Lacking {
+        needed: &[],
+        further: &[],
+    };
 }
 
 /// Reads files by name, and notes those that could not be.
@@ -153,19 +158,19 @@ impl<'a> Reader<'a> {
     }
 
     fn is_absent<T>(&mut self, file: &str, why: &str) -> Option<T> {
-        self.lacks(file, why, |absent| absent == IfAbsent::Named);
+        self.lacks(file, why, self.lacking.needed);
         None
     }
 
     fn is_bad(&mut self, file: &str, why: String, error: Error) {
-        self.lacks(file, &why, |_| true);
+        self.lacks(file, &why, self.lacking.needed);
+        self.lacks(file, &why, self.lacking.further);
         self.errors.push(error.in_file(file.as_ref()));
     }
 
     /// Notes that a file could not be read, and what is not known without it.
-    fn lacks(&mut self, file: &str, why: &str, is_named: impl Fn(IfAbsent) -> bool) {
-        let of_file = self.lacking.iter().find(|(name, ..)| *name == file);
-        if let Some((_, lacking, _)) = of_file.filter(|(.., absent)| is_named(*absent)) {
+    fn lacks(&mut self, file: &str, why: &str, named: &[(&str, &str)]) {
+        if let Some((_, lacking)) = named.iter().find(|(name, _)| *name == file) {
             self.unread.push(Unread {
                 file: file.to_owned(),
                 why: format!("{why}: {lacking}"),

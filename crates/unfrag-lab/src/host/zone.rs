@@ -4,6 +4,7 @@
 
 use super::whole;
 use crate::usable::{ZoneView, kept};
+use std::ops::Range;
 use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
 use unfrag::{Gfp, Order, ZoneKind};
 use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
@@ -152,9 +153,9 @@ impl Zone {
     /// known. What is not known keeps nothing from the request: see [`Self::tells_atomic`].
     pub fn view(&self) -> Option<ZoneView> {
         let free_by_order = self.blocks.clone()?;
-        let lists = |name| self.withheld_list(name).unwrap_or_default();
+        let lists = |name| self.special(name).unwrap_or_default();
         let (highatomic, isolated) = (lists("HighAtomic"), lists("Isolate"));
-        let cma = self.withheld_list("CMA");
+        let cma = self.special("CMA");
         Some(ZoneView {
             kind: ZoneKind::from_name(&self.name)?,
             // Isolated blocks are on the lists, and not in the sum.
@@ -178,18 +179,36 @@ impl Zone {
         self.marks.is_some() && self.protection_from_kernel.is_some() && self.cma_pages.is_some()
     }
 
-    /// Free blocks of a migrate type that a request may not be open to; `None` unless pagetypeinfo tells all types.
-    fn withheld_list(&self, name: &str) -> Option<Vec<u64>> {
-        let of = |t: &&TypeBlocks| t.name == name;
-        let found = self.by_type.iter().find(of).map(|t| t.blocks.clone());
-        self.has_all_types.then(|| found.unwrap_or_default())
+    /// Free blocks of a migrate type, where pagetypeinfo tells them.
+    pub fn free_of(&self, name: &str) -> Option<&[u64]> {
+        let of_type = self.by_type.iter().find(|t| t.name == name);
+        of_type.map(|t| t.blocks.as_slice())
+    }
+
+    /// Free blocks of a migrate type that not every kernel has; `None` unless pagetypeinfo tells all types.
+    fn special(&self, name: &str) -> Option<Vec<u64>> {
+        self.has_all_types
+            .then(|| self.free_of(name).unwrap_or_default().to_vec())
+    }
+
+    /// Pageblocks of a migrate type.
+    pub fn pageblocks_of(&self, name: &str) -> Option<u64> {
+        let all = self.pageblocks.as_ref()?;
+        all.iter().find(|(t, _)| t == name).map(|(_, n)| *n)
+    }
+
+    /// Pageblocks that `is_wanted` takes, by the name of their type.
+    pub fn pageblocks_where(&self, is_wanted: impl Fn(&str) -> bool) -> Option<u64> {
+        let wanted = self.pageblocks.as_ref()?.iter();
+        let wanted = wanted.filter(|(name, _)| is_wanted(name));
+        Some(wanted.fold(0, |sum: u64, (_, n)| sum.saturating_add(*n)))
     }
 
     /// Pages in free blocks of at least an order that are withheld from all ordinary requests: those of the high-atomic and
     /// of old kernels' reserve, and isolated ones.
     fn withheld_from(&self, order: u8) -> Option<u64> {
         let lists = ["HighAtomic", "Isolate", "Reserve"];
-        let each = lists.map(|name| Some(pages_from(&self.withheld_list(name)?, order)));
+        let each = lists.map(|name| Some(pages_from(&self.special(name)?, order)));
         each.into_iter().sum()
     }
 
@@ -205,15 +224,13 @@ impl Zone {
 
     /// Huge pages in free blocks of the high-order atomic reserve; `None` without pagetypeinfo.
     pub fn highatomic_huge(&self) -> Option<u64> {
-        let reserve = self.withheld_list("HighAtomic")?;
+        let reserve = self.special("HighAtomic")?;
         Some(pages_from(&reserve, self.huge_order) >> self.huge_order)
     }
 
     /// Pageblocks that are not Movable or CMA; `None` without pagetypeinfo.
     pub fn unmovable_blocks(&self) -> Option<u64> {
-        let unmovable = |(name, _): &&(String, u64)| !matches!(name.as_str(), "Movable" | "CMA");
-        let all = self.pageblocks.as_ref()?.iter().filter(unmovable);
-        Some(all.fold(0, |sum: u64, (_, n)| sum.saturating_add(*n)))
+        self.pageblocks_where(|name| !matches!(name, "Movable" | "CMA"))
     }
 
     /// What is told of it where only the first orders are.
@@ -228,6 +245,13 @@ impl Zone {
                 blocks.join(", ")
             )
         })
+    }
+
+    /// Its frames; none where zoneinfo does not tell them.
+    pub fn span(&self) -> Range<u64> {
+        let start = self.info.as_ref().and_then(zoneinfo::Zone::start_pfn);
+        let start = start.unwrap_or(0);
+        start..start.saturating_add(self.told("spanned").unwrap_or(0))
     }
 
     /// A number of zoneinfo's, such as `present` or `min`.

@@ -56,11 +56,9 @@ pub fn zones(from: &Sources) -> Vec<Zone> {
 fn add_types(z: &mut Zone, types: &PageTypeInfo) {
     z.has_all_types = whole::has_all_types(types, z.node, &z.name);
     if z.has_all_types {
-        let cma = z.by_type.iter().find(|t| t.name == "CMA");
         // The sum is exact where zoneinfo has it; the lists are of the moment when they were read.
-        z.cma_pages = z
-            .cma_pages
-            .or_else(|| Some(cma.map_or(0, TypeBlocks::pages)));
+        let listed = || Some(z.free_of("CMA").map_or(0, pages));
+        z.cma_pages = z.cma_pages.or_else(listed);
     }
     let table = &types.blocks;
     let row = table

@@ -11,7 +11,7 @@ pub mod compare;
 pub mod text;
 
 use crate::geometry::PageSizeFrom;
-use crate::host::files::{Files, IfAbsent, Lacking, Reader};
+use crate::host::files::{Files, Lacking, Reader};
 use crate::host::{Host, OfSnapshot, Unread, Zone, zone::TypeBlocks};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,30 +19,21 @@ use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
 /// What is not shown for a file that could not be read.
-const LACKING: &Lacking = &[
-    ("buddyinfo", "free blocks are not shown", IfAbsent::Named),
-    (
-        "zoneinfo",
-        "managed and per-CPU pages and watermarks are not shown",
-        IfAbsent::Named,
-    ),
-    (
-        "pagetypeinfo",
-        "pageblocks by type are not shown",
-        IfAbsent::Named,
-    ),
-    (
-        "unusable_index",
-        "the index is not shown",
-        IfAbsent::Unnamed,
-    ),
-    ("extfrag_index", "the index is not shown", IfAbsent::Unnamed),
-    (
-        "meminfo",
-        "the page size is taken from other files",
-        IfAbsent::Unnamed,
-    ),
-];
+const LACKING: &Lacking = &Lacking {
+    needed: &[
+        ("buddyinfo", "free blocks are not shown"),
+        (
+            "zoneinfo",
+            "managed and per-CPU pages and watermarks are not shown",
+        ),
+        ("pagetypeinfo", "pageblocks by type are not shown"),
+    ],
+    further: &[
+        ("unusable_index", "the index is not shown"),
+        ("extfrag_index", "the index is not shown"),
+        ("meminfo", "the page size is taken from other files"),
+    ],
+};
 
 /// What `unfrag inspect` prints.
 #[derive(Clone, Debug, Serialize)]
