@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{self as lab_doctor, examine};
-use unfrag_lab::error::{Error as LabError, Result};
+use unfrag_lab::era::settings::Setting;
+use unfrag_lab::error::{Asked, Error as LabError, Result};
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::{moments, recordings};
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
@@ -101,15 +102,23 @@ impl Watch for Watcher<'_> {
     }
 }
 
+/// Settings as they were given: a value, or `VALUE@SECONDS`.
+fn timed(settings: &[(String, String)]) -> Result<Vec<Setting>> {
+    let all = settings.iter().map(|(name, value)| Setting::new(name, value));
+    all.collect::<std::result::Result<_, _>>()
+        .map_err(|e| LabError::option(Asked::Setting, e))
+}
+
 /// Replays a recording.
 #[pyfunction]
-#[pyo3(signature = (path, kernels, settings, memory, mode, start, reclaim, compaction, members, snapshots, release, memory_budget, progress))]
+#[pyo3(signature = (path, kernels, settings, recorded, memory, mode, start, reclaim, compaction, members, snapshots, release, any_share, memory_budget, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn replay(
     py: Python<'_>,
     path: PathBuf,
     kernels: Vec<String>,
     settings: Vec<(String, String)>,
+    recorded: Vec<(String, String)>,
     memory: Option<u64>,
     mode: &str,
     start: &str,
@@ -118,6 +127,7 @@ pub fn replay(
     members: Option<u32>,
     snapshots: Vec<PathBuf>,
     release: Option<String>,
+    any_share: bool,
     memory_budget: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
@@ -136,10 +146,12 @@ pub fn replay(
         ("exact", StartChoice::Exact),
         ("occupancy", StartChoice::Occupancy),
         ("counts", StartChoice::Counts),
+        ("boot", StartChoice::Boot),
     ];
     let options = Options {
         kernels,
-        set: settings,
+        set: vec![],
+        recorded: vec![],
         memory,
         mode: chosen(
             "mode",
@@ -152,8 +164,14 @@ pub fn replay(
             .map(|name| chosen("compaction", name, &compactions))
             .transpose()?,
         members,
+        any_share,
     };
     run(py, progress, move |reporter| {
+        let options = Options {
+            set: timed(&settings)?,
+            recorded: timed(&recorded)?,
+            ..options
+        };
         let name = name_of(&path);
         let streamed =
             recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;

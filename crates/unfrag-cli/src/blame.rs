@@ -9,6 +9,9 @@ use unfrag_lab::blame::{blame, svg, text};
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
 
+/// Holders that are shown if no other number is asked for.
+pub const HOLDERS: usize = 12;
+
 /// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
 ///
 /// A pageblock (2 MiB on most hosts) is spoilt where kernel memory takes fewer than half of its frames: all the rest could move, and a
@@ -28,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
     /// Holders that are shown; --json has all of them
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = HOLDERS)]
     top: usize,
     /// Print JSON
     #[arg(long)]

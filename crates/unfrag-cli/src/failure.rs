@@ -185,6 +185,15 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
         Remedy::WithoutSnapshots => {
             "leave out --snapshots, or give the raw trace instead of the .unfrag file".into()
         }
+        Remedy::RecordHost => {
+            "record the whole host while the command runs: unfrag record --system -o FILE.unfrag -- COMMAND; \
+             to see the replay all the same, add --any-share"
+                .into()
+        }
+        Remedy::RecordWithoutLoss => {
+            "record again with a larger --buffer, as events were lost; to see the replay all the same, add --any-share"
+                .into()
+        }
         Remedy::NameSnapshot => "leave them out, or choose with --snapshot".into(),
         other => other.to_string().into(),
     }

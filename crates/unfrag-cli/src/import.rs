@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
+use unfrag_lab::era::settings::Setting;
 use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
@@ -40,6 +41,10 @@ pub struct Args {
     /// Kernel that was recorded (`uname -r`), where neither trace nor snapshots say
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
+    /// A sysctl that the recorded host had, where its snapshots do not show it: from the beginning, or from SECONDS
+    /// after the first event on; may be given several times
+    #[arg(long, value_name = "vm.NAME=VALUE[@SECONDS]", value_parser = Setting::parse)]
+    set: Vec<Setting>,
     /// File to write; - for the standard output
     #[arg(short, long, value_name = "NAME.unfrag")]
     output: PathBuf,
@@ -160,7 +165,8 @@ fn in_batches(
         (read, writing.join().unwrap_or_else(|e| resume_unwind(e)))
     });
     let counts = counts.map_err(|e| not_written(&args.output, e))?;
-    let rest = beside.complete(read?);
+    let mut rest = beside.complete(read?);
+    note_settings(args, &mut rest);
     progress.message(format!("writing {}", counted(counts.events, "event")));
     let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
     Ok(Imported {
@@ -174,6 +180,7 @@ fn in_batches(
 fn in_memory(args: &Args, beside: &mut recordings::Beside) -> Result<Imported> {
     let read = open(&args.trace, &beside.options())?;
     let mut rest = beside.complete(read);
+    note_settings(args, &mut rest);
     let mut counts = Counts::default();
     counts.add(&rest.events);
     let file_bytes = write_recording(&args.output, &rest)?;
@@ -185,6 +192,12 @@ fn in_memory(args: &Args, beside: &mut recordings::Beside) -> Result<Imported> {
         counts,
         file_bytes,
     })
+}
+
+/// Notes in the recording the settings that were given.
+fn note_settings(args: &Args, recording: &mut Recording) {
+    let facts = args.set.iter().map(Setting::fact);
+    recording.meta.facts.extend(facts);
 }
 
 /// What a recording holds, in lines.

@@ -14,6 +14,7 @@
 //! - [`top`]: what memory does, in a pool that runs, a replay or this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
+//! - [`redact`]: a recording that can be shared.
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
@@ -42,6 +43,7 @@ mod progress;
 mod quantity;
 #[cfg(target_os = "linux")]
 mod record;
+mod redact;
 mod replay;
 mod simulate;
 mod slab;
@@ -90,6 +92,7 @@ enum Command {
     Slab(slab::Args),
     Profile(profile::Args),
     Calibrate(calibrate::Args),
+    Redact(redact::Args),
 }
 
 fn main() -> ExitCode {
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
         Command::Slab(args) => slab::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Redact(args) => redact::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! `unfrag profile`: what a recorded command does to memory.
 
-mod table;
+pub mod table;
 
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, write_file};

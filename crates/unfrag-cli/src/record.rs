@@ -11,35 +11,38 @@ use crate::output::{Console, check_directory, json, name_of, write_recording};
 use crate::quantity::{bytes, size, thousands};
 use crate::standard::say;
 use crate::window::seconds;
-use said::{NotTaken, not_taken};
+use said::{NotTaken, names, not_taken};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use unfrag_lab::replay::answer::LEAST_SHARE;
+use unfrag_lab::report::number::percent;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::Error;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::record::{self, Done, Found, Keep, Options, Scope, Watched};
 use unfrag_linux::recording::Recording;
+use unfrag_linux::share::Share;
 
 /// Record a command, or this whole host, into a file that `replay` takes
 ///
 /// Traces the page allocator in a tracer of its own, with copies of procfs once a second and the flags of
-/// every page frame at both ends. Needs root. With a command, only it and what it starts are traced; its exit
-/// status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
+/// every page frame at both ends. Needs root. With a command, only it and what it starts are traced, unless
+/// --system is given; its exit status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording"
 )]
 pub struct Args {
     /// File to write; - for the standard output, and what the command prints then goes to the standard error
     /// [default: recording.unfrag]. With --keep a directory [default: recording]
     #[arg(short, long, value_name = "NAME.unfrag|DIR")]
     output: Option<PathBuf>,
-    /// Record the whole host instead of a command, until ^C or for the time of --for
-    #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "recover"])]
+    /// Record the whole host: while the command runs; without one until ^C, or for the time of --for
+    #[arg(long, required_unless_present_any = ["command", "recover"])]
     system: bool,
     /// Record for days, into a directory of segments: keep so many bytes of them, such as 20G; the oldest go first
     #[arg(long, value_name = "SIZE", requires = "system", conflicts_with = "command", value_parser = size)]
@@ -63,7 +66,7 @@ pub struct Args {
     #[arg(long)]
     anonymous: bool,
     /// Keep the words of the command, too
-    #[arg(long, conflicts_with_all = ["anonymous", "system"])]
+    #[arg(long, conflicts_with = "anonymous", requires = "command")]
     command_line: bool,
     /// Ring buffer of each CPU; if events were lost, make it larger
     #[arg(long, value_name = "SIZE", value_parser = buffer)]
@@ -140,6 +143,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ));
     }
     let scope = match args.system {
+        true if !args.command.is_empty() => Scope::SystemWhile(args.command.clone()),
         true => Scope::System(args.time),
         false => Scope::Command(args.command.clone()),
     };
@@ -274,6 +278,12 @@ struct Summary {
     /// Pages allocated in the recording and freed with no event seen.
     freed_unseen_pages: u64,
     lost_events: u64,
+    /// Share of the pages that the host allocated meanwhile of which the events are in the recording.
+    share_of_allocations: Option<f64>,
+    /// Whether only a command and what it started was traced.
+    of_command: bool,
+    /// What in it names somebody.
+    names: Vec<&'static str>,
     /// Why the trace ended before the command did, or the time was over.
     ended_early: Option<String>,
     snapshots: usize,
@@ -284,6 +294,7 @@ struct Summary {
 impl Summary {
     fn of(recording: &Recording) -> Result<Summary> {
         let events = &recording.events;
+        let fact = |name: &str| recording.meta.facts.get(name);
         let balance =
             record::balance::balance(recording).map_err(unfrag_lab::error::Error::from)?;
         let span = match (events.time.first(), events.time.last()) {
@@ -300,8 +311,11 @@ impl Summary {
             freed_pages: balance.freed + balance.from_before,
             held_pages: balance.held,
             freed_unseen_pages: balance.unseen,
-            ended_early: recording.meta.facts.get("ended_early").cloned(),
+            ended_early: fact("ended_early").cloned(),
             lost_events: recording.meta.lost_events(),
+            share_of_allocations: Share::noted(&recording.meta).map(Share::fraction),
+            of_command: fact("scope").is_some_and(|s| s == "command"),
+            names: names(recording),
             snapshots: recording.snapshots.len(),
             ..Summary::default()
         })
@@ -370,8 +384,29 @@ fn described(head: &str, s: &Summary) -> String {
         ),
         row("held at end", String::new(), pages(s.held_pages)),
         row("snapshots", thousands(s.snapshots as u64), String::new()),
+        share(s),
+        said::of_names(&s.names),
     ]
     .concat()
+}
+
+/// How much of what the host allocated was recorded, and what to do if that is too little for a replay.
+fn share(s: &Summary) -> String {
+    let Some(share) = s.share_of_allocations else {
+        return "how much of what the host allocated was recorded is not known: no two snapshots within the trace have vmstat\n".into();
+    };
+    let said = format!(
+        "{} of the pages that the host allocated meanwhile were recorded",
+        percent(share)
+    );
+    let help = match () {
+        () if share >= LEAST_SHARE => "",
+        () if s.of_command => {
+            ", too few for a replay: record the whole host while the command runs: unfrag record --system -- COMMAND"
+        }
+        () => ", too few for a replay: make --buffer larger",
+    };
+    format!("{said}{help}\n")
 }
 
 fn event(text: &str) -> std::result::Result<String, String> {

@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
-use unfrag_lab::era::sysctl;
+use unfrag_lab::era::settings::Setting;
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::replay::answer::ensemble;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
@@ -46,10 +46,15 @@ pub struct Args {
     /// Kernels to replay it under, separated by commas; the recorded one if none is given
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = kernels(), ignore_case = true)]
     kernel: Vec<String>,
-    /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times, and a wrong name is
-    /// answered with those that are known
-    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = sysctl::parse)]
-    set: Vec<(String, String)>,
+    /// A sysctl to ask for, such as vm.min_free_kbytes=8192, from SECONDS after the first event on; without
+    /// @SECONDS from when the recorded host set its own while the trace ran, else from the beginning.
+    /// May be given several times, and a wrong name is answered with those that are known
+    #[arg(long, value_name = "vm.NAME=VALUE[@SECONDS]", value_parser = Setting::parse)]
+    set: Vec<Setting>,
+    /// A sysctl that the recorded host had, where the recording does not show it: from the beginning, or from
+    /// SECONDS after the first event on; may be given several times
+    #[arg(long, value_name = "vm.NAME=VALUE[@SECONDS]", value_parser = Setting::parse)]
+    recorded: Vec<Setting>,
     /// Size of memory, such as 1G, if another than the recorded one
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     memory: Option<u64>,
@@ -69,6 +74,9 @@ pub struct Args {
     /// is, which is known roughly; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
     members: Option<u32>,
+    /// Replay, too, where little of what the host allocated was recorded
+    #[arg(long)]
+    any_share: bool,
     /// Memory for what is made of the recording's events; what exceeds it goes to a temporary file
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "128M")]
     memory_budget: u64,
@@ -125,6 +133,8 @@ enum Start {
     Occupancy,
     /// From what any host shows
     Counts,
+    /// As each kernel would place what was in use after a boot of its own: without the host's history
+    Boot,
 }
 
 /// The kernels that are known here.
@@ -224,6 +234,7 @@ fn options(args: &Args) -> replay::Options {
     replay::Options {
         kernels: args.kernel.clone(),
         set: args.set.clone(),
+        recorded: args.recorded.clone(),
         memory: args.memory,
         mode: match args.mode {
             Mode::Predict => replay::Mode::Predict,
@@ -234,6 +245,7 @@ fn options(args: &Args) -> replay::Options {
             Start::Exact => replay::StartChoice::Exact,
             Start::Occupancy => replay::StartChoice::Occupancy,
             Start::Counts => replay::StartChoice::Counts,
+            Start::Boot => replay::StartChoice::Boot,
         },
         reclaim: match args.reclaim {
             Reclaim::Modelled => replay::ReclaimChoice::Modelled,
@@ -245,6 +257,7 @@ fn options(args: &Args) -> replay::Options {
             Compaction::None => replay::CompactionChoice::None,
         }),
         members: args.members,
+        any_share: args.any_share,
     }
 }
 

@@ -1,12 +1,17 @@
-//! `unfrag summary`: what a trace alone tells, without snapshots.
+//! `unfrag summary`: what a trace alone tells, without snapshots; with other questions of the same recording beside it.
 
-use crate::failure::Result;
-use crate::output::{Progress, print, print_json};
-use crate::terminal;
+use crate::blame::HOLDERS;
+use crate::failure::{Failure, Result};
+use crate::output::{Progress, Text, print, print_json};
+use crate::{profile, terminal};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use unfrag_lab::find::recordings;
-use unfrag_lab::summary::{summarize, text};
+use unfrag_lab::blame;
+use unfrag_lab::find::recordings::{self, Streamed};
+use unfrag_lab::input::MEMORY_BUDGET;
+use unfrag_lab::profile::Identity;
+use unfrag_lab::summary::text;
+use unfrag_lab::together::{Answers, Questions, ask};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::segments::Window;
 use unfrag_linux::{Error, Options, file};
@@ -15,15 +20,17 @@ use unfrag_linux::{Error, Options, file};
 ///
 /// Who asks for which orders, failed requests, requests served from blocks of another type (extfrag), runs
 /// of compaction and what they gained, wake-ups of kswapd, stalls of direct reclaim. What the trace does
-/// not hold is named.
+/// not hold is named. --blame and --profile answer what `unfrag blame` and `unfrag profile` do; the recording is
+/// read once for all of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag summary samples/gcc-768M.unfrag
   unfrag summary --kernel 6.1.0 --top 5 - < trace.dat
-  unfrag summary trace.dat --json")]
+  unfrag summary samples/gcc-768M.unfrag --blame --profile --json")]
 pub struct Args {
-    /// A trace (trace.dat, perf.data, text, also compressed), or an .unfrag file; - is the standard input
-    #[arg(value_name = "FILE|-")]
+    /// A trace (trace.dat, perf.data, text, also compressed), an .unfrag file, or a directory of segments; - is the
+    /// standard input
+    #[arg(value_name = "FILE|DIR|-")]
     file: PathBuf,
     /// Kernel that was traced (`uname -r`), where the trace does not say
     #[arg(long, value_name = "RELEASE")]
@@ -31,7 +38,13 @@ pub struct Args {
     /// Rows of each list; --json has all of them
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print JSON
+    /// Say, too, who holds the kernel memory that spoils pageblocks
+    #[arg(long)]
+    blame: bool,
+    /// Say, too, what the recorded command does to memory
+    #[arg(long)]
+    profile: bool,
+    /// Print JSON: the summary; with --blame or --profile an object with `summary`, `blame` and `profile`
     #[arg(long)]
     json: bool,
 }
@@ -39,27 +52,78 @@ pub struct Args {
 /// Carries it out.
 ///
 /// # Errors
-/// If the trace cannot be read.
+/// If the trace cannot be read, or a question not be answered.
 pub fn run(args: &Args) -> Result<()> {
     let progress = Progress::new("reading");
-    let (recording, source) = match args.file == Path::new("-") {
+    let is_stdin = args.file == Path::new("-");
+    if is_stdin && args.profile {
+        return Err(Failure::usage(
+            "--profile says of which file it is, and the standard input is none",
+            "name the file",
+        ));
+    }
+    let (streamed, source) = match is_stdin {
         true => (
-            standard_input(args.kernel.as_deref())?,
+            Streamed::of(standard_input(args.kernel.as_deref())?),
             "standard input".to_owned(),
         ),
         false => (
-            recordings::recording(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
+            recordings::streamed(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
             args.file.display().to_string(),
         ),
     };
+    let name = match is_stdin {
+        true => source.as_str().into(),
+        false => args.file.file_name().unwrap_or_default().to_string_lossy(),
+    };
+    let questions = Questions {
+        blame: args.blame,
+        profile: match args.profile {
+            true => Some(identity(&args.file, &name)?),
+            false => None,
+        },
+    };
     progress.message("counting".into());
-    let summary = summarize(&recording, &source)?;
+    let about = |e: unfrag_lab::error::Error| match is_stdin {
+        true => e,
+        false => e.about(&args.file),
+    };
+    let answers = ask(streamed, &source, &name, questions, MEMORY_BUDGET).map_err(about)?;
     drop(progress);
-    if args.json {
-        print_json(&summary)
-    } else {
-        print(text::render(&summary, args.top, &terminal::screen()))
+    match (args.json, args.blame || args.profile) {
+        (true, true) => print_json(&answers),
+        (true, false) => print_json(&answers.summary),
+        (false, _) => print(rendered(&answers, args.top)),
     }
+}
+
+/// The answers, one below the other.
+fn rendered(answers: &Answers, top: usize) -> Text {
+    let screen = terminal::screen();
+    let mut out = text::render(&answers.summary, top, &screen);
+    let head = |out: &mut Text, title: &str| {
+        out.push('\n');
+        out.push_head(&screen, title);
+    };
+    if let Some(blame) = &answers.blame {
+        head(
+            &mut out,
+            "Who holds the kernel memory that spoils pageblocks",
+        );
+        out.append(&blame::text::render(blame, top.max(HOLDERS), &screen));
+    }
+    if let Some(profile) = &answers.profile {
+        head(&mut out, "What the command does to memory");
+        out.append(&profile::table::render(profile, &screen));
+    }
+    out
+}
+
+/// The identity of the recording in a file.
+fn identity(file: &Path, name: &str) -> Result<Identity> {
+    let content = recordings::identity(file).map_err(|e| Error::from(e).in_file(file));
+    let found = Identity::of(name, &mut content?);
+    Ok(found.map_err(|e| e.in_file(file))?)
 }
 
 /// Most bytes that are read from the standard input.

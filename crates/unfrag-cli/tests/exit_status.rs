@@ -4,7 +4,8 @@
 mod support;
 
 use std::fs;
-use support::{SAMPLE, root, text, unfrag};
+use support::{SAMPLE, head, root, sample, text, unfrag};
+use unfrag_linux::file;
 
 /// As [`support::fails`], and with nothing printed.
 fn fails(args: &[&str], status: i32, words: &[&str]) {
@@ -167,4 +168,44 @@ fn a_reader_that_stops_early_is_no_error() {
         assert_eq!(out.status.code(), Some(0), "{args}: {}", text(&out.stderr));
         assert!(out.stderr.is_empty(), "{args}: {}", text(&out.stderr));
     }
+}
+
+#[test]
+fn a_recording_of_little_of_its_host_is_refused_with_what_to_record() {
+    let mut rec = head(&sample(), 5);
+    for file in rec.snapshots.iter_mut().flat_map(|s| &mut s.files) {
+        if file.name == "vmstat" {
+            let text = text(&file.content.bytes());
+            let line = |line: &str| match line.strip_prefix("pgalloc_dma32 ") {
+                Some(n) => format!("pgalloc_dma32 {}\n", n.parse::<u64>().unwrap() * 20),
+                None => format!("{line}\n"),
+            };
+            file.content = text
+                .lines()
+                .map(line)
+                .collect::<String>()
+                .into_bytes()
+                .into();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("busy.unfrag");
+    file::write(&rec, &path).unwrap();
+    let path = path.to_str().unwrap();
+    let words = [
+        path,
+        " % of the pages",
+        "--system -o",
+        "-- COMMAND",
+        "--any-share",
+    ];
+    fails(&["replay", path], 1, &words);
+    let all_the_same = ["replay", path, "--any-share", "--members", "1", "--json"];
+    let share = &support::json(&all_the_same)["recording"]["share_of_allocations"];
+    assert!(share.as_f64().is_some_and(|s| s < 0.1), "{share}");
+    let said = support::stdout(&["summary", path]);
+    assert!(
+        said.contains("of the pages that the host allocated meanwhile"),
+        "{said}"
+    );
 }

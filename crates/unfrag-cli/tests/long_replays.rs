@@ -16,6 +16,8 @@ use unfrag_linux::target::Target;
 
 /// Most MiB that a replay may take beside the frame table, whatever its length.
 const MOST_MIB: u64 = 400;
+/// Most MiB that a summary may take, whatever the recording's length: all events in memory would take 135 more.
+const MOST_SUMMARY_MIB: u64 = 130;
 /// Of the snapshots of each repetition but the first, every so many are kept.
 const SPARSE: usize = 15;
 /// `GFP_HIGHUSER_MOVABLE`.
@@ -218,4 +220,17 @@ fn a_replay_of_any_length_takes_bounded_memory() {
     assert!(report["recording"]["events"].as_u64().unwrap() >= events);
     let failures = &report["kernels"][0]["totals"]["failures"];
     assert_eq!(failures.as_u64(), Some(0), "the machine fills up");
+
+    // A summary holds a batch of events at a time, whatever else it is asked.
+    let file = path.to_str().unwrap();
+    let summary = measured(&["summary", file, "--blame", "--json"]);
+    let rate = events as f64 / summary.time.as_secs_f64() / 1e6;
+    eprintln!("summary: {} MiB; {rate:.2} million a second", summary.mib);
+    assert!(
+        summary.mib <= MOST_SUMMARY_MIB,
+        "{} MiB of {MOST_SUMMARY_MIB}",
+        summary.mib
+    );
+    let summary: serde_json::Value = serde_json::from_str(&summary.stdout).unwrap();
+    assert_eq!(summary["summary"]["events"], report["recording"]["events"]);
 }

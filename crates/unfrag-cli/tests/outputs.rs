@@ -44,6 +44,7 @@ fn cases(dir: &Path) -> Vec<Case> {
         case(&format!("doctor {SAMPLE} --html"), b"<!"),
         case(&format!("profile {SAMPLE} -o"), b""),
         case("simulate samples/small-build.toml --html", b"<!"),
+        case("redact samples/slab-find.unfrag", b"PK\x03\x04"),
         case(
             "slab samples/slab-find.unfrag --allocator slub --slabinfo",
             b"slabinfo - version",

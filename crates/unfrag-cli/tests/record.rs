@@ -9,10 +9,12 @@ use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::{can_trace, kill, text, unfrag};
 use tempfile::TempDir;
+use unfrag_linux::event::{Role, Roles};
 use unfrag_linux::file;
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::record::tracefs::Tracefs;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::share::Share;
 
 /// Where the instances of a recorder with this process id would be.
 fn instances_of(pid: u32) -> Vec<PathBuf> {
@@ -113,6 +115,41 @@ fn a_command_is_recorded_with_its_children_and_keeps_streams_and_status() {
     assert!(named("true") == 100 && named("<...>") == 0, "{:?}", r.tasks);
     // Arguments may be secrets.
     assert!(!r.meta.facts.contains_key("command"));
+    // How much of the host it is, and whom it names, is said.
+    let share = Share::noted(&r.meta).expect("there are two snapshots");
+    assert!(share.recorded > 1000 && share.fraction() > 0.0, "{share:?}");
+    for words in [
+        " % of the pages that the host allocated meanwhile",
+        "it holds the names of programs: `unfrag redact`",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn the_whole_host_is_recorded_while_a_command_runs() {
+    if !can_trace() {
+        return;
+    }
+    if std::env::var_os("UNFRAG_TRACE_HOST").is_none() {
+        support::skipped("UNFRAG_TRACE_HOST=1 lets tests record the whole host");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let script = "for i in $(seq 50); do /bin/true; done; sleep 2; exit 3";
+    let (out, r) = record(&dir, &["--system", "--", "sh", "-c", script]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert_eq!(r.meta.facts["scope"], "system");
+    let share = Share::noted(&r.meta).expect("there are snapshots");
+    assert!(
+        r.meta.lost_events() > 0 || share.fraction() > 0.7,
+        "{share:?}: {said}"
+    );
+    let named = |name: &str| r.tasks.iter().any(|t| t.comm == name);
+    assert!(named("true") && named("sleep"), "{:?}", r.tasks);
+    let roles = Roles::of(&r);
+    assert!(roles.all().contains(&Role::Recorder), "{:?}", r.meta.facts);
 }
 
 #[test]
@@ -396,7 +433,8 @@ fn a_replay_takes_the_recording() {
     );
     let replay = unfrag()
         .current_dir(dir.path())
-        .args(["replay", "x.unfrag"])
+        // What others do meanwhile is not in it.
+        .args(["replay", "x.unfrag", "--any-share"])
         .output()
         .unwrap();
     assert!(replay.status.success(), "{}", text(&replay.stderr));
@@ -440,8 +478,15 @@ fn a_snapshot_is_a_file_that_inspect_takes() {
 fn a_wrong_command_line_says_what_is_wanted() {
     for (words, wanted) in [
         (&["record"][..], "COMMAND"),
-        (&["record", "--system", "--", "true"], "--system"),
         (&["record", "--for", "5s", "--", "true"], "--for"),
+        (
+            &["record", "--system", "--for", "5s", "--", "true"],
+            "--for",
+        ),
+        (
+            &["record", "--system", "--keep", "1G", "--", "true"],
+            "--keep",
+        ),
         (&["record", "--for", "5s"], "--system"),
         (
             &["record", "--anonymous", "--processes", "--", "true"],

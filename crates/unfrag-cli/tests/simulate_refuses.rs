@@ -182,7 +182,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
         &["2.4", "2.6.14"],
     );
     let set = |value| ["simulate", SMALL, "--set", value];
-    fails(&set("vm.swappiness=1"), 2, &["vm.min_free_kbytes"]);
+    fails(&set("vm.zone_reclaim_mode=1"), 2, &["vm.min_free_kbytes"]);
     fails(
         &["simulate", SMALL, "--machine", "large"],
         1,

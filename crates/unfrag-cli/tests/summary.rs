@@ -307,3 +307,49 @@ fn a_tasks_name_cannot_control_the_terminal() {
         "{said}"
     );
 }
+
+#[test]
+fn several_questions_have_the_answers_that_each_has_alone() {
+    let alone = |question: &str| json(&[question, SAMPLE, "--json"]);
+    let all = json(&["summary", SAMPLE, "--blame", "--profile", "--json"]);
+    for question in ["summary", "blame", "profile"] {
+        assert!(all[question] == alone(question), "{question} differs");
+    }
+    let two = json(&["summary", SAMPLE, "--blame", "--json"]);
+    assert!(two["blame"] == all["blame"] && two.get("profile").is_none());
+    let text = stdout(&["summary", SAMPLE, "--blame", "--profile", "--top", "12"]);
+    let begin = stdout(&["summary", SAMPLE, "--top", "12"]);
+    let profile = stdout(&["profile", SAMPLE]);
+    let blame = stdout(&["blame", SAMPLE]);
+    assert!(
+        text.starts_with(&begin) && text.ends_with(&profile) && text.contains(&blame),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_question_that_cannot_be_answered_is_said_before_anything_is_counted() {
+    let no_frees = "crates/unfrag-cli/tests/inputs/trace-pressure.txt";
+    for (words, status, said) in [
+        (&["summary", "-", "--profile"][..], 2, "name the file"),
+        (
+            &["summary", no_frees, "--kernel", "6.18.0", "--blame"],
+            1,
+            "trace-pressure.txt",
+        ),
+        (
+            &[
+                "summary",
+                no_frees,
+                "--kernel",
+                "6.18.0",
+                "--profile",
+                "--json",
+            ],
+            1,
+            "trace-pressure.txt",
+        ),
+    ] {
+        fails(words, status, &[said]);
+    }
+}

@@ -101,6 +101,10 @@ pub enum Remedy {
     Import,
     /// The name of a snapshot instead.
     NameSnapshot,
+    /// A recording of the whole host; or the answer all the same.
+    RecordHost,
+    /// A recording that loses no events; or the answer all the same.
+    RecordWithoutLoss,
 }
 
 impl Error {
@@ -222,6 +226,12 @@ impl fmt::Display for Remedy {
             ),
             Remedy::Import => f.write_str("make a file with `unfrag import`, and give that"),
             Remedy::NameSnapshot => f.write_str("leave the window out, or name a snapshot"),
+            Remedy::RecordHost => {
+                f.write_str("record the whole host, or ask for the answer whatever the share")
+            }
+            Remedy::RecordWithoutLoss => {
+                f.write_str("record with a larger buffer, or ask for the answer whatever the share")
+            }
         }
     }
 }

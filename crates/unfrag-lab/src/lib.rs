@@ -10,6 +10,7 @@
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
 //! - [`summary`]: what does a trace alone tell, without snapshots?
+//! - [`together`]: several questions about a recording that is read once.
 //! - [`top`]: what does memory do now, in a pool, a replay or this host?
 //! - [`explain`]: why did allocations of a kernel log fail?
 //! - [`real`]: what does a huge page cost on this computer, from the host's kernel and from a pool?
@@ -44,6 +45,7 @@ pub mod report;
 pub mod simulate;
 pub mod slab;
 pub mod summary;
+pub mod together;
 pub mod top;
 pub mod usable;
 

@@ -5,6 +5,7 @@ mod recording_support;
 use recording_support::sample;
 use unfrag::Manager;
 use unfrag::kernel::PRESETS;
+use unfrag_lab::era::settings::Setting;
 use unfrag_lab::replay::answer::report::{KernelReport, Report};
 use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{Mode, NoWatch, Options, StartChoice, Watch, replay};
@@ -166,7 +167,7 @@ fn too_little_memory_is_an_error_that_says_how_much_is_needed() {
 #[test]
 fn a_setting_is_shown_and_takes_the_measure_away() {
     let set = Options {
-        set: vec![("vm.min_free_kbytes".into(), "65536".into())],
+        set: vec![Setting::parse("vm.min_free_kbytes=65536").unwrap()],
         ..options(&["6.1"])
     };
     let report = run(&set).unwrap();
@@ -201,4 +202,87 @@ fn a_recording_without_snapshots_cannot_be_replayed() {
     };
     let e = replay(&bare, "bare", &Options::default(), &mut NoWatch).unwrap_err();
     assert!(e.to_string().contains("snapshot"), "{e}");
+}
+
+fn setting(text: &str) -> Setting {
+    Setting::parse(text).unwrap()
+}
+
+#[test]
+fn asked_for_what_the_host_had_the_replay_is_held_against_it() {
+    let had = "vm.compaction_proactiveness=20";
+    for (recorded, asked, is_measured) in [
+        (vec![], vec![], true),
+        (vec![had], vec![], true),
+        (vec![had], vec![had], true),
+        (vec![had], vec!["vm.compaction_proactiveness=60"], false),
+        (
+            vec![
+                "vm.compaction_proactiveness=0",
+                "vm.compaction_proactiveness=20@8",
+            ],
+            vec![had],
+            true,
+        ),
+        (vec![had], vec!["vm.compaction_proactiveness=60@8"], false),
+        // Nobody says what it had: 20, the kernel's default, is assumed.
+        (vec![], vec![had], true),
+        (vec![], vec!["vm.compaction_proactiveness=60"], false),
+    ] {
+        let all = |texts: &[&str]| texts.iter().map(|t| setting(t)).collect();
+        let report = run(&Options {
+            set: all(&asked),
+            recorded: all(&recorded),
+            ..options(&["6.1"])
+        });
+        let k = &report.unwrap().kernels[0];
+        assert!(k.recorded_era);
+        let measured = k.accuracy.is_some();
+        assert_eq!(
+            measured, is_measured,
+            "recorded {recorded:?}, asked {asked:?}"
+        );
+    }
+}
+
+#[test]
+fn marks_cannot_be_asked_for_from_a_later_time_on() {
+    let e = run(&Options {
+        set: vec![setting("vm.min_free_kbytes=65536@8")],
+        ..options(&["6.1"])
+    });
+    let e = e.unwrap_err();
+    assert!(e.contains("vm.min_free_kbytes"), "{e}");
+}
+
+#[test]
+fn another_kernel_begins_with_the_recorded_memory_and_a_fresh_machine_with_its_own() {
+    let begin = |start| {
+        let report = run(&Options {
+            start,
+            ..options(&["5.9", "6.1", "6.18"])
+        });
+        let report = report.unwrap();
+        let of = |k: &KernelReport| {
+            let z = k.samples[0]
+                .zones
+                .iter()
+                .max_by_key(|z| z.managed_pages)
+                .unwrap();
+            (
+                z.pageblocks["Unmovable"],
+                z.pageblocks["Reclaimable"],
+                z.free_huge_blocks,
+            )
+        };
+        report.kernels.iter().map(of).collect::<Vec<_>>()
+    };
+    let inherited = begin(StartChoice::Auto);
+    assert_eq!(inherited[0].0, inherited[1].0, "5.9 has the host's blocks");
+    assert_eq!(inherited[2], inherited[1], "6.18 has the host's blocks");
+    let anew = begin(StartChoice::Boot);
+    assert!(
+        anew.iter().all(|own| *own != inherited[1]),
+        "{anew:?} and {inherited:?}"
+    );
 }

@@ -1,7 +1,8 @@
 //! Settings by their Linux names: which there are, and what they may be.
 
 use unfrag::Sysctl;
-use unfrag_lab::era::sysctl::{NAMES, changes_marks, describe, recorded, set};
+use unfrag_lab::era::settings::{RecordedSettings, Setting, recorded};
+use unfrag_lab::era::sysctl::{NAMES, changes_marks, describe, set};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 fn with(name: &str, value: &str) -> Result<Sysctl, String> {
@@ -80,9 +81,9 @@ fn a_value_lands_in_its_own_place() {
 fn more_ratios_than_zones_and_unknown_names_are_errors() {
     assert!(with("vm.lowmem_reserve_ratio", "1 2 3 4 5 6 7 8").is_err());
     assert!(
-        with("vm.swappiness", "60")
+        with("vm.zone_reclaim_mode", "0")
             .unwrap_err()
-            .contains("vm.swappiness")
+            .contains("vm.zone_reclaim_mode")
     );
 }
 
@@ -127,4 +128,142 @@ fn the_report_names_every_setting() {
     let shown = describe(&rules, &with("vm.min_free_kbytes", "777").unwrap());
     assert!(NAMES.iter().all(|n| shown.contains_key(*n)));
     assert_eq!(shown["vm.min_free_kbytes"], 777);
+}
+
+/// A recording whose snapshots, one a second from the first on, hold these lines in these files.
+fn snapshots(all: &[&[(&str, &str)]]) -> Recording {
+    let snapshot = |(second, files): (usize, &&[(&str, &str)])| Snapshot {
+        name: format!("s{second:04}"),
+        files: files
+            .iter()
+            .map(|(name, text)| SnapshotFile {
+                name: (*name).into(),
+                time: Some((second as u64 * SECOND, second as u64 * SECOND + 1000)),
+                content: (*text).into(),
+            })
+            .collect(),
+    };
+    Recording {
+        snapshots: all.iter().enumerate().map(snapshot).collect(),
+        ..Recording::default()
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+const PROACTIVENESS: &str = "vm.compaction_proactiveness";
+
+fn values(rec: &Recording, given: &[Setting], name: &str) -> Vec<(u64, String)> {
+    // The first event is at one second.
+    let settings = RecordedSettings::of(rec, SECOND, 0, given);
+    let all = settings.values(name).iter();
+    all.map(|(t, v)| (t / SECOND, v.clone())).collect()
+}
+
+fn at(second: u64, value: &str) -> (u64, String) {
+    (second, value.into())
+}
+
+#[test]
+fn a_setting_that_changes_while_the_trace_runs_shows_at_the_next_snapshot() {
+    let proc = "/proc/sys/vm/compaction_proactiveness";
+    let of = |v: u8| format!("{proc}={v}\n/proc/sys/vm/swappiness=60\n");
+    let [none, some] = [of(0), of(20)];
+    let rec = snapshots(&[
+        &[("sysctl-vm", &none)],
+        &[],
+        &[("sysctl-vm", &none)],
+        &[("sysctl-vm", &some)],
+        &[("sysctl-vm", &some)],
+    ]);
+    assert_eq!(values(&rec, &[], PROACTIVENESS), [at(0, "0"), at(3, "20")]);
+    assert_eq!(values(&rec, &[], "vm.swappiness"), [at(0, "60")]);
+    let settings = RecordedSettings::of(&rec, 0, 0, &[]);
+    let then = |second| settings.at(second * SECOND, false).compaction_proactiveness;
+    assert_eq!([then(0), then(2), then(3), then(9)], [0, 0, 20, 20]);
+}
+
+#[test]
+fn what_somebody_says_holds_where_snapshots_say_something_else_or_nothing() {
+    let rec = snapshots(&[&[("sysctl-vm", "vm.compaction_proactiveness = 0\n")]]);
+    let given = |texts: &[&str]| -> Vec<Setting> {
+        texts.iter().map(|t| Setting::parse(t).unwrap()).collect()
+    };
+    for (texts, expected) in [
+        (
+            &["vm.compaction_proactiveness=20@61"][..],
+            vec![at(0, "0"), at(62, "20")],
+        ),
+        (&["compaction_proactiveness=20"], vec![at(0, "20")]),
+        (
+            &[
+                "compaction_proactiveness=80@9",
+                "compaction_proactiveness=20@4",
+            ],
+            vec![at(0, "0"), at(5, "20"), at(10, "80")],
+        ),
+    ] {
+        assert_eq!(
+            values(&rec, &given(texts), PROACTIVENESS),
+            expected,
+            "{texts:?}"
+        );
+        // The same as facts of the recording.
+        let mut with_facts = rec.clone();
+        with_facts
+            .meta
+            .facts
+            .extend(given(texts).iter().map(Setting::fact));
+        assert_eq!(
+            values(&with_facts, &[], PROACTIVENESS),
+            expected,
+            "{texts:?}"
+        );
+    }
+    assert_eq!(
+        values(
+            &rec,
+            &given(&["extfrag_threshold=9"]),
+            "vm.extfrag_threshold"
+        ),
+        [at(0, "9")]
+    );
+}
+
+#[test]
+fn settings_of_huge_pages_and_generations_are_read_with_the_word_that_is_chosen() {
+    let text = "/sys/kernel/mm/lru_gen/enabled = 0x0007 \n\
+        /sys/kernel/mm/transparent_hugepage/defrag = always defer [madvise] never \n";
+    let rec = snapshots(&[&[("settings", text)]]);
+    assert_eq!(values(&rec, &[], "lru_gen/enabled"), [at(0, "0x0007")]);
+    assert_eq!(
+        values(&rec, &[], "transparent_hugepage/defrag"),
+        [at(0, "madvise")]
+    );
+}
+
+#[test]
+fn wrong_settings_and_times_are_refused_with_what_is_possible() {
+    for (text, says) in [
+        ("vm.compaction_proactiveness", "NAME=VALUE"),
+        ("vm.compaction_proactiveness=", "from 0 to 100"),
+        ("vm.compaction_proactiveness=101", "from 0 to 100"),
+        ("vm.compaction_proactiveness=20@", "seconds"),
+        ("vm.compaction_proactiveness=20@-1", "seconds"),
+        ("vm.compaction_proactiveness=20@soon", "seconds"),
+        ("vm.compaction_proactiveness=20@1.0000000001", "seconds"),
+        (
+            "vm.compaction_proactiveness=20@99999999999999999999",
+            "seconds",
+        ),
+        ("vm.compaction_proactiveness=20@1@2", "seconds"),
+        ("vm.no_such=1@2", "vm.no_such"),
+        ("=1", "settings are"),
+    ] {
+        let e = Setting::parse(text).unwrap_err();
+        assert!(e.contains(says), "{text}: {e}");
+    }
+    let s = Setting::parse("vm.compaction_proactiveness=20@61.5").unwrap();
+    assert_eq!(s.at, Some(61_500_000_000));
+    assert_eq!(s.to_string(), "vm.compaction_proactiveness=20@61.5");
+    assert_eq!(s.fact().0, "vm.compaction_proactiveness@61.5");
 }

@@ -82,3 +82,99 @@ fn a_counter_that_agrees_with_the_trace_adds_nothing() {
     let ops = unseen(&recording(0));
     assert_eq!(ops.iter().find_map(pages_unseen), None);
 }
+
+/// Ten seconds: in each, `PAGES` pages are freed, and as many are allocated later. Each file of a snapshot has a time of
+/// its own. From the eighth snapshot on the counter of frees lacks `uncounted` of those that were traced.
+fn counted_short(uncounted: u64, one_clock: bool) -> Recording {
+    const PAGES: u64 = 100;
+    let mut m = Maker::default();
+    for second in 0..10u64 {
+        let begin = (1 + second) * 1_000_000_000;
+        m.now = begin + 100_000_000;
+        for i in 0..PAGES {
+            m.free(100 + i, 0).wait(999_000);
+        }
+        m.now = begin + 500_000_000;
+        for i in 0..PAGES {
+            let gfp = if i == 2 { KERNEL } else { USER_PAGE };
+            m.alloc(100 + i, 0, gfp).wait(999_000);
+        }
+        let read = begin + 900_000_000;
+        let pages = PAGES * (second + 1);
+        let freed = BEFORE + pages - if second >= 7 { uncounted } else { 0 };
+        let vmstat = format!(
+            "nr_free_pages 1\npgalloc_dma32 {}\npgfree {freed}\n",
+            BEFORE + pages
+        );
+        let file = |name: &str, time, content: String| SnapshotFile {
+            name: name.into(),
+            time: Some((time, time + 1_000_000)),
+            content: content.into(),
+        };
+        m.rec.snapshots.push(Snapshot {
+            name: format!("s{second}"),
+            files: vec![
+                file("buddyinfo", read - 2_000_000, String::new()),
+                file("vmstat", read, vmstat),
+            ],
+        });
+    }
+    m.wait(1_000_000_000).free(100, 0);
+    m.rec.meta.facts.insert("scope".into(), "system".into());
+    if one_clock {
+        m.rec.meta.clock = "mono".into();
+        let fact = ("snapshot_clock".to_owned(), "mono".to_owned());
+        m.rec.meta.facts.extend([fact]);
+    }
+    m.rec
+}
+
+#[test]
+fn frees_that_are_traced_and_not_counted_invent_no_allocations() {
+    for one_clock in [true, false] {
+        for uncounted in [0, 1, 30, 60, 99] {
+            let rec = counted_short(uncounted, one_clock);
+            assert_eq!(Clock::of(&rec).unwrap().offset, 0, "{uncounted}");
+            let ops = unseen(&rec);
+            let invented = ops.iter().find_map(pages_unseen);
+            assert_eq!(invented, None, "{uncounted} uncounted, {one_clock}");
+        }
+    }
+}
+
+/// As [`recording`], with a huge page allocated in the sixth second, which direct compaction made room for. Whether it
+/// captured the page or not, its success is counted; a captured one is not counted as allocated.
+fn compacted(captured: bool) -> Recording {
+    const HUGE: u64 = 512;
+    let mut rec = recording(0);
+    let mut m = Maker::default();
+    std::mem::swap(&mut m.rec, &mut rec);
+    m.now = 11_500_000_000;
+    m.alloc(1024, 9, USER_PAGE).wait(50_000_000).free(300, 0);
+    let time = m.now + 400_000_000;
+    let pages = BEFORE + 50 + if captured { 0 } else { HUGE };
+    let freed = BEFORE + 50 + 10 + 1;
+    let text =
+        format!("nr_free_pages 1\npgalloc_dma32 {pages}\npgfree {freed}\ncompact_success 1\n");
+    let last = m.rec.snapshots.len();
+    m.rec.snapshots.push(Snapshot {
+        name: format!("s{last}"),
+        files: vec![SnapshotFile {
+            name: "vmstat".into(),
+            time: Some((time - 380_000_000, time - 380_000_000)),
+            content: text.into(),
+        }],
+    });
+    m.free(301, 0);
+    m.now = time;
+    m.alloc(400, 0, KERNEL).free(302, 0);
+    m.rec
+}
+
+#[test]
+fn a_success_of_compaction_without_a_capture_invents_no_huge_page() {
+    for captured in [true, false] {
+        let invented = unseen(&compacted(captured)).iter().find_map(pages_unseen);
+        assert_eq!(invented, None, "captured: {captured}");
+    }
+}

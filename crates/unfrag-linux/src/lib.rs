@@ -15,6 +15,8 @@
 //! - [`snapshots`]: directories, archives and logs of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
 //! - [`segments`]: a recording of days, as a directory of such files, and windows of time.
+//! - [`redact`](mod@redact): a recording that can be shared.
+//! - [`share`]: which share of the host's allocations a recording holds.
 //! - [`target`]: where an output goes: the standard output, a file, or what is neither. [`output`]: how it is written
 //!   (`unfinished`: until it is complete). [`signals`]: what ends the process meanwhile.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
@@ -39,7 +41,9 @@ pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;
 pub mod recording;
+pub mod redact;
 pub mod segments;
+pub mod share;
 pub mod signals;
 pub mod snapshots;
 pub mod target;

@@ -205,8 +205,8 @@ impl Events {
             *self = self.split_off(start);
         }
     }
-    /// Puts events with the same tables behind these. Those of none have any tables.
-    pub(crate) fn append(&mut self, mut more: Events) {
+    /// Puts later events with the same tables behind these. Those of none have any tables.
+    pub fn append(&mut self, mut more: Events) {
         if self.is_empty() {
             *self = more;
             return;

@@ -4,6 +4,7 @@
 use crate::compact::{Compaction, Control, Mode, Outcome};
 use crate::frame::{FrameKind, MigrateType, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
+use crate::kernel::Sysctl;
 use crate::lru::ISOLATED;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
@@ -105,6 +106,20 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
                 z.reclaim_active = active;
             }
         }
+    }
+
+    /// Changes settings at run time. Marks, protections and sizes of per-CPU lists, and whether pages are grouped by
+    /// mobility, stay as they are.
+    pub fn change_settings(&mut self, to: &Sysctl) {
+        let rules = &self.manager.policy.rules;
+        let defrag_mode = to.defrag_mode && rules.pageblocks().is_some_and(|p| p.defrag_mode);
+        let now = &mut self.manager.policy.sysctl;
+        now.compaction_proactiveness = to.compaction_proactiveness.min(100);
+        now.extfrag_threshold = to.extfrag_threshold;
+        now.compact_unevictable_allowed = to.compact_unevictable_allowed;
+        now.watermark_boost_factor = to.watermark_boost_factor;
+        now.swappiness = to.swappiness;
+        now.defrag_mode = defrag_mode;
     }
 
     /// Sets `vm.compaction_proactiveness` at run time.

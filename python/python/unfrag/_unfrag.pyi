@@ -81,6 +81,7 @@ def replay(
     path: _Path,
     kernels: list[str],
     settings: list[tuple[str, str]],
+    recorded: list[tuple[str, str]],
     memory: int | None,
     mode: str,
     start: str,
@@ -89,6 +90,7 @@ def replay(
     members: int | None,
     snapshots: list[_Path],
     release: str | None,
+    any_share: bool,
     memory_budget: int,
     progress: _Progress,
 ) -> Answer: ...

@@ -30,6 +30,7 @@ def replay(
     *,
     kernels: Sequence[str] = (),
     settings: Mapping[str, object] | None = None,
+    recorded: Mapping[str, object] | None = None,
     memory: int | None = None,
     mode: str = "predict",
     start: str = "auto",
@@ -38,6 +39,7 @@ def replay(
     members: int | None = None,
     snapshots: Sequence[Path] = (),
     release: str | None = None,
+    any_share: bool = False,
     memory_budget: int = 128 << 20,
     progress: Progress | None = None,
 ) -> Answer:
@@ -46,15 +48,18 @@ def replay(
     Args:
         recording: an .unfrag file, a directory of segments, or a trace with ``snapshots`` beside it.
         kernels: eras such as ``"6.18"``; the recorded one if none is given.
-        settings: sysctls such as ``{"vm.min_free_kbytes": 65536}``.
+        settings: sysctls to ask for, such as ``{"vm.min_free_kbytes": 65536}``; a value ``"20@61.5"`` holds from 61.5
+            seconds after the first event on.
+        recorded: sysctls that the recorded host had, where the recording does not show them, in the same form.
         memory: size of memory in bytes, if another than the recorded one.
         mode: ``"predict"``, or ``"observe"`` to check the recording.
-        start: ``"auto"``, ``"exact"``, ``"occupancy"`` or ``"counts"``.
+        start: ``"auto"``, ``"exact"``, ``"occupancy"``, ``"counts"`` or ``"boot"``.
         reclaim: ``"modelled"`` or ``"given"``.
         compaction: ``"modelled"``, ``"given"`` or ``"none"``; as ``reclaim`` if not given.
         members: replays whose median is the answer, an odd number.
         snapshots: directories or archives of procfs copies, where ``recording`` is a trace.
         release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        any_share: replay, too, where little of what the host allocated was recorded.
         memory_budget: bytes for what is made of the events; what exceeds it goes to a temporary file.
         progress: called with operations that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
@@ -67,8 +72,8 @@ def replay(
         ValueError: a choice is none of those named above.
     """
     answer = _unfrag.replay(
-        recording, list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
-        list(snapshots), release, memory_budget, teller(progress),
+        recording, list(kernels), _settings(settings), _settings(recorded), memory, mode, start, reclaim, compaction, members,
+        list(snapshots), release, any_share, memory_budget, teller(progress),
     )
     return Answer("replay", answer)
 

@@ -210,6 +210,7 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
         let f: &Forecast = seen.map_or(&z.huge_pages, |o| &o.huge_pages);
         let means = [
             ("now", z.huge_pages.now),
+            ("now_at_most", z.huge_pages.now_at_most),
             ("compaction", f.after_compaction),
             ("reclaim", f.after_reclaim),
             ("asking_again", f.by_asking_again),
@@ -293,7 +294,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("unfrag_compaction_stalls_total 7"), "{text}");
-        assert!(text.contains("means=\"now\"} 5"), "{text}");
+        assert!(text.contains("means=\"now_at_most\"} 5"), "{text}");
         assert!(text.ends_with("# EOF\n"));
         for line in text.lines().filter(|l| !l.starts_with('#')) {
             let name = line.split(['{', ' ']).next().unwrap();

@@ -1,7 +1,9 @@
 //! What recorders say at their end.
 
 use serde::Serialize;
+use unfrag_linux::event::{Role, Roles};
 use unfrag_linux::record::Untaken;
+use unfrag_linux::recording::{FieldKind, Recording};
 
 /// A file that no snapshot has.
 #[derive(Debug, Serialize)]
@@ -19,4 +21,40 @@ pub(super) fn not_taken(untaken: &[Untaken]) -> Vec<NotTaken> {
         why: u.why.clone(),
     };
     untaken.iter().map(one).collect()
+}
+
+/// What in a recording names somebody, in words.
+pub(super) fn names(recording: &Recording) -> Vec<&'static str> {
+    let mut roles = Roles::of(recording).all().to_vec();
+    roles.retain(|role| *role == Role::Program);
+    let tables = recording.events.tables.iter();
+    let has_paths = tables
+        .filter(|t| t.columns.first().is_some_and(|c| !c.is_empty()))
+        .flat_map(|t| &t.fields)
+        .any(|f| f.name == "filename" && f.kind == FieldKind::String);
+    [
+        (!roles.is_empty(), "the names of programs"),
+        (has_paths, "their paths"),
+        (
+            recording.meta.facts.contains_key("command"),
+            "the words of the command",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_there, what)| is_there.then_some(what))
+    .collect()
+}
+
+/// The line that says it.
+pub(super) fn of_names(names: &[&str]) -> String {
+    match names {
+        [] => {
+            "it names no program; `unfrag redact` takes numbers of files and addresses out, too\n"
+                .into()
+        }
+        names => format!(
+            "it holds {}: `unfrag redact` makes a file of it that can be given away\n",
+            names.join(", ")
+        ),
+    }
 }

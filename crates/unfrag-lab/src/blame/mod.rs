@@ -19,4 +19,5 @@ pub mod text;
 mod walk;
 
 pub use report::Blame;
+pub(crate) use walk::Count;
 pub use walk::blame;

@@ -20,7 +20,7 @@ use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
 use unfrag_linux::segments::EPOCH_OFFSET;
 
 /// The common columns that are read.
-pub(crate) const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
+const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 
 /// Who held the kernel memory that spoilt pageblocks, of the recording that is called `source`.
 ///
@@ -106,10 +106,8 @@ impl Tracker for Count<'_> {
                 let Block { pfn, order } = on_host(block, self.held.geometry())?;
                 self.held.free(pfn.0, order);
             }
-            Some(Page::Cache(Cache::Add { block, .. })) => {
-                if self.held.has(block.pfn.0) {
-                    self.cached(block.pfn.0);
-                }
+            Some(Page::Cache(Cache::Add { block, .. })) if self.held.has(block.pfn.0) => {
+                self.cached(block.pfn.0);
             }
             Some(Page::Slab(Slab::Alloc {
                 by_size,

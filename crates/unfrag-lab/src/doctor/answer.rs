@@ -81,7 +81,17 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
                 "cat $pool".into(),
             ),
         ),
-        Attainability::Unknown => (unknown(d), vec![]),
+        // The pool takes as many as it gets, so asking does no harm.
+        Attainability::Unknown => match only_types_missing(d, wanted) {
+            Some(most) => (
+                format!(
+                    "perhaps: {} huge pages are free for it at most; what of them is kept back for others, /proc/pagetypeinfo would tell, that is root",
+                    thousands(most)
+                ),
+                vec![take, format!("cat {pool}")],
+            ),
+            None => (unknown(d), vec![]),
+        },
         Attainability::Not => (
             format!(
                 "no: {n_text} huge pages at most, of the {wanted_text} wanted; end programs, or reserve at boot with hugepages="
@@ -89,6 +99,14 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
             vec![],
         ),
     }
+}
+
+/// Huge pages that are free at most, where these are enough, and only what is kept back for others is not known.
+fn only_types_missing(d: &Diagnosis, wanted: u64) -> Option<u64> {
+    let f = &d.huge_pages;
+    let most = f.now_at_most.filter(|&n| f.now.is_none() && n >= wanted)?;
+    let unread = |file| d.unread.iter().any(|u| u.file == file);
+    (unread("pagetypeinfo") && !unread("zoneinfo") && !unread("buddyinfo")).then_some(most)
 }
 
 /// The answer where the files that were read do not decide.

@@ -6,18 +6,30 @@
 //! Invariant: only what the model has is predicted. A setting that it lacks gets a sentence, never a number.
 
 use super::advice::{Advice, Predicted};
+use crate::era::settings::Setting;
 use crate::error::Result;
+use crate::input::Input;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::{NoWatch, Options, replay};
+use crate::replay::answer::{LEAST_SHARE, NoWatch, Options, replay};
 use crate::report::number;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::share::Share;
 
 /// Puts a prediction into each piece of advice.
 ///
 /// # Errors
 /// If the recording cannot be replayed.
 pub fn predict(advice: &mut [Advice], recording: &Recording, name: &str) -> Result<()> {
+    let share = Input::from(recording).share()?.map(Share::fraction);
+    let little = share.filter(|s| *s < LEAST_SHARE);
     for a in advice {
+        if let Some(share) = little {
+            a.prediction = Some(format!(
+                "the recording has {} of what its host allocated, so that a replay of it tells nothing",
+                number::percent(share)
+            ));
+            continue;
+        }
         match a.for_replay() {
             Err(why) => a.prediction = Some(why),
             Ok((setting, value)) => {
@@ -46,7 +58,11 @@ fn compare(
 ) -> Result<Predicted> {
     let run = |value: &str| -> Result<End> {
         let options = Options {
-            set: vec![(setting.to_owned(), value.to_owned())],
+            set: vec![Setting {
+                name: setting.to_owned(),
+                value: value.to_owned(),
+                at: None,
+            }],
             // One member each, so that the two runs differ in the setting alone.
             members: Some(1),
             ..Options::default()

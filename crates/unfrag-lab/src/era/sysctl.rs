@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
 use unfrag::{Rules, Sysctl};
-use unfrag_linux::recording::Recording;
 
 /// Names that `--set` takes.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "vm.min_free_kbytes",
     "vm.watermark_scale_factor",
     "vm.watermark_boost_factor",
@@ -19,6 +18,7 @@ pub const NAMES: [&str; 10] = [
     "vm.compaction_proactiveness",
     "vm.extfrag_threshold",
     "vm.compact_unevictable_allowed",
+    "vm.swappiness",
 ];
 
 /// Whether a setting changes watermarks or per-CPU lists, so that the recorded ones no longer hold.
@@ -30,6 +30,7 @@ pub fn changes_marks(name: &str) -> bool {
             | "vm.compaction_proactiveness"
             | "vm.extfrag_threshold"
             | "vm.compact_unevictable_allowed"
+            | "vm.swappiness"
     )
 }
 
@@ -88,6 +89,7 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
         "vm.compact_unevictable_allowed" => {
             sysctl.compact_unevictable_allowed = number(0..=1)? == 1;
         }
+        "vm.swappiness" => sysctl.swappiness = number(0..=200)?,
         "vm.defrag_mode" => sysctl.defrag_mode = number(0..=1)? == 1,
         "vm.page_group_by_mobility_disabled" => {
             sysctl.group_by_mobility_disabled = number(0..=1)? == 1;
@@ -111,7 +113,7 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// Name and value of a setting as a user writes it, `NAME=VALUE`.
+/// Name and value of a setting as a user writes it, `NAME=VALUE`; `vm.` may be left out.
 ///
 /// # Errors
 /// If there is no such setting, or it cannot have the value: a sentence that says what is possible.
@@ -121,49 +123,15 @@ pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
         .split_once('=')
         .ok_or_else(|| format!("it should be NAME=VALUE; {}", names()))?;
     let (name, value) = (name.trim(), value.trim());
+    let full = format!("vm.{name}");
+    let name = match NAMES.contains(&&full[..]) {
+        true => &full,
+        false => name,
+    };
     match set(&mut Sysctl::default(), name, value) {
         Ok(()) => Ok((name.to_owned(), value.to_owned())),
         Err(e) => Err(format!("{}; {}", e.cause, names())),
     }
-}
-
-/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`: values by their file names.
-fn recorded_values(rec: &Recording) -> Vec<(String, String)> {
-    let text = rec.snapshots.iter().find_map(|s| s.file("sysctl-vm"));
-    let text = String::from_utf8_lossy(text.unwrap_or_default());
-    let value = |line: &str| {
-        let (path, value) = line.split_once('=')?;
-        let name = path.trim().rsplit('/').next()?;
-        Some((name.to_owned(), value.trim().to_owned()))
-    };
-    text.lines().filter_map(value).collect()
-}
-
-/// The recorded host's own settings, as far as it shows them.
-pub fn recorded(rec: &Recording) -> Sysctl {
-    let mut sysctl = Sysctl::default();
-    for (name, value) in recorded_values(rec) {
-        if matches!(
-            name.as_str(),
-            "watermark_scale_factor"
-                | "watermark_boost_factor"
-                | "defrag_mode"
-                | "compaction_proactiveness"
-                | "extfrag_threshold"
-                | "compact_unevictable_allowed"
-        ) {
-            // What the kernel accepted is in range.
-            let _ = set(&mut sysctl, &format!("vm.{name}"), &value);
-        }
-    }
-    sysctl
-}
-
-/// `vm.compaction_proactiveness` of the recorded host, if it shows it.
-pub fn recorded_proactiveness(rec: &Recording) -> Option<u8> {
-    let values = recorded_values(rec);
-    let of = values.iter().find(|(n, _)| n == "compaction_proactiveness");
-    of.and_then(|(_, value)| value.parse().ok())
 }
 
 /// Every setting and switch by name, for the report.
@@ -241,6 +209,7 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
             "vm.extfrag_threshold".into(),
             json!(sysctl.extfrag_threshold),
         ),
+        ("vm.swappiness".into(), json!(sysctl.swappiness)),
         (
             "vm.compact_unevictable_allowed".into(),
             json!(u8::from(sysctl.compact_unevictable_allowed)),

@@ -37,6 +37,19 @@ pub struct Streamed {
 }
 
 impl Streamed {
+    /// Whether its events are still in its file.
+    pub fn is_in_file(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// One whose events are in memory.
+    pub fn of(recording: Recording) -> Streamed {
+        Streamed {
+            recording,
+            events: None,
+        }
+    }
+
     /// The input of what takes so much memory for what it makes of the events, in bytes.
     pub fn input(&self, budget: u64) -> Input<'_> {
         let events: &dyn EventSource = match &self.events {

@@ -21,9 +21,10 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
 use unfrag::Geometry;
-use unfrag_linux::event::{Kind, Tracker, walk};
+use unfrag_linux::event::{At, Kind, Page, Tracker, Unreadable, walk};
 use unfrag_linux::file::{Common, Wanted};
-use unfrag_linux::recording::{EventTable, Recording};
+use unfrag_linux::recording::{EventTable, Events, Recording};
+use unfrag_linux::share::{self, Share};
 
 /// A recording, and where its events come from.
 #[derive(Clone)]
@@ -102,6 +103,19 @@ impl<'r> Input<'r> {
             .any(|(t, rows)| rows > 0 && has(t))
     }
 
+    /// Which share of the pages that its host allocated is in its events; `None` if it does not tell.
+    ///
+    /// # Errors
+    /// If the events cannot be read.
+    pub fn share(&self) -> Result<Option<Share>> {
+        if !self.happened(Kind::Alloc, "order") {
+            return Ok(None);
+        }
+        let mut pages = Pages(share::Count::of(self.recording));
+        self.walk(0..=u64::MAX, &[], &mut pages)?;
+        Ok(pages.0.share())
+    }
+
     /// Checks that the events of these kinds can be read at all.
     ///
     /// # Errors
@@ -126,16 +140,54 @@ impl<'r> Input<'r> {
         common: &[Common],
         tracker: &mut T,
     ) -> Result<()> {
+        self.walk_and(times, common, tracker, &|_, _| false, &mut |_| Ok(()))
+    }
+
+    /// The same; each batch of events goes to `also`, too, with the further fields that `field` names, by event and
+    /// field.
+    ///
+    /// # Errors
+    /// As there; and those of `also`.
+    pub(crate) fn walk_and<T: Tracker<Error = Error> + ?Sized>(
+        &self,
+        times: RangeInclusive<u64>,
+        common: &[Common],
+        tracker: &mut T,
+        field: &(dyn Fn(&str, &str) -> bool + Sync),
+        also: &mut dyn FnMut(&Events) -> Result<()>,
+    ) -> Result<()> {
         let taken: Vec<Kind> = Kind::all().filter(|k| tracker.takes(*k)).collect();
         let wanted = Wanted {
             common,
-            field: &|event, field| {
+            field: &|event, name| {
                 let kind = Kind::of(event).filter(|k| taken.contains(k));
-                kind.is_some_and(|k| k.fields().contains(&field))
+                kind.is_some_and(|k| k.fields().contains(&name)) || field(event, name)
             },
         };
         let strings = &self.recording.strings;
-        self.events
-            .each(times, wanted, &mut |batch| walk(batch, strings, tracker))
+        self.events.each(times, wanted, &mut |batch| {
+            walk(batch, strings, tracker)?;
+            also(batch)
+        })
+    }
+}
+
+/// The count of pages that events allocate, with the laboratory's errors.
+struct Pages(share::Count);
+
+impl Tracker for Pages {
+    type Error = Error;
+
+    fn takes(&self, kind: Kind) -> bool {
+        self.0.takes(kind)
+    }
+
+    #[inline]
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        Ok(self.0.event(at, page)?)
+    }
+
+    fn unreadable(&mut self, at: &At, kind: Kind, why: Unreadable) -> Result<()> {
+        Ok(self.0.unreadable(at, kind, why)?)
     }
 }

@@ -6,7 +6,7 @@ use super::contents::{Profile, Source, VERSION};
 use super::identity::Identity;
 use super::object_counts;
 use super::objects;
-use super::process::Processes;
+use super::process::{self, Processes};
 use super::purposes::{Known, Purposes};
 use super::summary;
 use super::usage::Use;
@@ -34,7 +34,7 @@ impl Profile {
     ///
     /// # Errors
     /// If the recording does not say which pages were allocated and freed, or its kernel is not known.
-    pub(crate) fn purposes(rec: &Recording) -> Result<Purposes> {
+    fn purposes(rec: &Recording) -> Result<Purposes> {
         RecordedGeometry::of(rec).check(Question::Profile)?;
         let recorded = Coverage::of(rec);
         if !recorded.has(Kind::Alloc) {
@@ -53,11 +53,19 @@ impl Profile {
         Ok(Purposes::of(Era::of(&rec.meta.kernel_release)?))
     }
 
+    /// Checks before the events are read that there is an answer.
+    ///
+    /// # Errors
+    /// As [`Profile::of`].
+    pub(crate) fn check(rec: &Recording) -> Result<()> {
+        Profile::purposes(rec).map(drop)
+    }
+
     /// The profile, where it is known what each page is for.
     ///
     /// # Errors
     /// As [`Profile::of`].
-    pub(crate) fn with(rec: &Recording, identity: &Identity, known: Known) -> Result<Profile> {
+    fn with(rec: &Recording, identity: &Identity, known: Known) -> Result<Profile> {
         let geometry = RecordedGeometry::of(rec).check(Question::Profile)?;
         let processes = Processes::of(rec)?;
         let programs = processes.programs();
@@ -82,6 +90,12 @@ impl Profile {
             program,
         })
     }
+}
+
+/// Whether a profile is made of this field of this event.
+pub(crate) fn reads(event: &str, field: &str) -> bool {
+    let is_of_page = Kind::of(event).is_some_and(|k| k.fields().contains(&field));
+    is_of_page || process::reads(event, field)
 }
 
 fn source(rec: &Recording, identity: &Identity) -> Source {

@@ -40,5 +40,6 @@ mod zero;
 
 pub use catalog::Catalog;
 pub use contents::{Profile, Source, VERSION};
+pub(crate) use extraction::reads;
 pub use identity::Identity;
 pub use usage::{PerProcess, Use};

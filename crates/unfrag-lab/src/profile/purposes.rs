@@ -94,12 +94,13 @@ impl Tracker for Purposes {
             Some(Page::Free(block)) => {
                 self.live.remove(&block.pfn);
             }
-            Some(Page::Cache(Cache::Add { block, place })) => {
-                if let Some(place) = place {
-                    self.files.note(place.device, place.inode);
-                    if let Some(&(n, gfp)) = self.live.get(&block.pfn) {
-                        self.cached.insert(n, (gfp, place.device));
-                    }
+            Some(Page::Cache(Cache::Add {
+                block,
+                place: Some(place),
+            })) => {
+                self.files.note(place.device, place.inode);
+                if let Some(&(n, gfp)) = self.live.get(&block.pfn) {
+                    self.cached.insert(n, (gfp, place.device));
                 }
             }
             _ => {}

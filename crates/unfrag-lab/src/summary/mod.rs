@@ -20,5 +20,5 @@ pub mod text;
 mod walk;
 
 pub use report::Summary;
+pub(crate) use walk::Count;
 pub use walk::summarize;
-pub(crate) use walk::{COMMON, Count};

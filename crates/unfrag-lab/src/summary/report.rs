@@ -34,6 +34,9 @@ pub struct Summary {
     pub kswapd: Option<Kswapd>,
     /// Processes that had to reclaim themselves.
     pub direct_reclaim: Option<DirectReclaim>,
+    /// Share of the pages that the host allocated between the first and the last snapshot of which the trace has the
+    /// events; `None` if no snapshots tell it.
+    pub share_of_allocations: Option<f64>,
     /// What is missing from the trace.
     pub lost: Lost,
     /// What was assumed, a sentence each.

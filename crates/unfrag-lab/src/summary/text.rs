@@ -8,7 +8,7 @@ use super::report::{
     Who,
 };
 use crate::report::columns;
-use crate::report::number::{duration, thousands};
+use crate::report::number::{duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -99,6 +99,12 @@ impl Page<'_> {
             },
             s.first_seconds
         ));
+        if let Some(share) = s.share_of_allocations {
+            self.line(&format!(
+                "{} of the pages that the host allocated meanwhile",
+                percent(share)
+            ));
+        }
         for line in lost(&s.lost) {
             self.line(&line);
         }

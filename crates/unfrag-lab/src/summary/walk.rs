@@ -13,10 +13,11 @@ use unfrag_linux::event::coverage::EVENTS_RECORDED;
 use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
 use unfrag_linux::file::Common;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::share::{self, Share};
 use unfrag_linux::text::{NotUnderstood, joined};
 
 /// The common columns that are read.
-pub(crate) const COMMON: &[Common] = &[Common::Task, Common::Flags];
+const COMMON: &[Common] = &[Common::Task, Common::Flags];
 
 /// What a recording's trace tells; `source` names it.
 ///
@@ -37,6 +38,7 @@ pub(crate) struct Count<'r> {
     fallbacks: fallbacks::Tally,
     compaction: compaction::Tally,
     reclaim: reclaim::Tally,
+    pages: share::Count,
 }
 
 impl Tracker for Count<'_> {
@@ -61,6 +63,7 @@ impl Tracker for Count<'_> {
 
     #[inline]
     fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
+        self.pages.event(at, page)?;
         let who = self.people.who(at.task, at.flags);
         match page {
             Some(Page::Alloc(request)) => self.requests.add(who, &request),
@@ -72,7 +75,8 @@ impl Tracker for Count<'_> {
         Ok(())
     }
 
-    fn unreadable(&mut self, _: &At, kind: Kind, _: Unreadable) -> Result<()> {
+    fn unreadable(&mut self, at: &At, kind: Kind, why: Unreadable) -> Result<()> {
+        self.pages.unreadable(at, kind, why)?;
         self.requests.incomplete += u64::from(kind == Kind::Alloc);
         Ok(())
     }
@@ -88,12 +92,22 @@ impl<'r> Count<'r> {
             fallbacks: fallbacks::Tally::default(),
             compaction: compaction::Tally::default(),
             reclaim: reclaim::Tally::default(),
+            pages: share::Count::of(input.recording),
         }
     }
 
     /// What the counts tell.
     pub(crate) fn report(self, source: &str) -> Summary {
-        let Count { input, people, .. } = self;
+        let Count {
+            input,
+            people,
+            pages,
+            ..
+        } = self;
+        // Without their events there is nothing to hold against the host's.
+        let share = pages
+            .share()
+            .filter(|_| Coverage::of(input.recording).has(Kind::Alloc));
         let rec = input.recording;
         let (kernel, assumed) = Kernel::of(&rec.meta.kernel_release);
         let incomplete = self.requests.incomplete;
@@ -110,6 +124,7 @@ impl<'r> Count<'r> {
             compaction: self.compaction.report(&people, &kernel),
             kswapd,
             direct_reclaim,
+            share_of_allocations: share.map(Share::fraction),
             lost: lost(rec),
             assumed: assumed.into_iter().collect(),
             ..Summary::default()

@@ -8,7 +8,7 @@ pub mod synthetic;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use unfrag_lab::era::sysctl;
+use unfrag_lab::era::settings;
 use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::model::Sim;
@@ -84,7 +84,7 @@ pub fn mark<'r>(rec: &'r Recording, name: &str) -> &'r Snapshot {
 pub fn exact_plan(rec: &Recording) -> (Prepared<'_>, Vec<u64>) {
     let plan = Prepared::new(rec, StartChoice::Exact).expect("an exact start");
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
-    let sysctl = sysctl::recorded(rec);
+    let sysctl = settings::recorded(rec);
     let words = plan.start.words(preset.rules, sysctl).expect("zones");
     (plan, vec![0; words])
 }
@@ -92,7 +92,7 @@ pub fn exact_plan(rec: &Recording) -> (Prepared<'_>, Vec<u64>) {
 /// The recorded era at the start of a plan.
 pub fn recorded_era<'m>(rec: &Recording, plan: &Prepared, memory: &'m mut [u64]) -> Sim<'m> {
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
-    let sysctl = sysctl::recorded(rec);
+    let sysctl = settings::recorded(rec);
     let manager = plan.start.manager(preset.rules, sysctl, true, memory);
     let frames = plan.start.frames.len() as u32;
     let mut sim = Sim::new(manager.expect("a state without contradictions"), frames);

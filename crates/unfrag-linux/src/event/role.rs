@@ -6,6 +6,7 @@
 //! Invariant: a task whose name is not known is no program: it is never named as one.
 
 use crate::recording::{IN_INTERRUPT, Recording, Task, UNKNOWN_COMM};
+use std::collections::HashSet;
 use unfrag::NodeId;
 
 /// What a task is.
@@ -94,6 +95,9 @@ pub fn of_kernel_thread(name: &str) -> Option<Role> {
     Role::of_kernel(name)
 }
 
+/// The fact that lists the numbers of the recorder's own tasks, among those of the file.
+pub const RECORDER_TASKS: &str = "recorder_tasks";
+
 /// Names of the recorder and its threads.
 const RECORDER: [&str; 4] = ["unfrag", "spooler", "starter", "signals"];
 
@@ -102,8 +106,8 @@ const RECORDER: [&str; 4] = ["unfrag", "spooler", "starter", "signals"];
 pub struct Roles(Vec<Role>);
 
 impl Roles {
-    /// Of a recording's tasks. The recorder is told by its name, and by the markers that it writes, where the recording
-    /// has its events with it.
+    /// Of a recording's tasks. The recorder is told by the numbers that it noted of its tasks; where it noted none, by
+    /// its name; and by the markers that it writes, where the recording has its events with it.
     pub fn of(rec: &Recording) -> Roles {
         let mut roles: Vec<Role> = rec.tasks.iter().map(Role::of).collect();
         let fact = |name: &str| rec.meta.facts.get(name).map_or("", String::as_str);
@@ -116,9 +120,19 @@ impl Roles {
             source if source.starts_with("perf.data") => &["perf"],
             _ => &[],
         };
+        let own: HashSet<i32> = fact(RECORDER_TASKS)
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .filter(|&pid| pid != 0)
+            .collect();
         for (role, task) in roles.iter_mut().zip(&rec.tasks) {
             let comm = task.comm.as_str();
-            if *role == Role::Program && comm != program && tracers.contains(&comm) {
+            // A number may be another's, once its task has ended: the kernel's threads are told by their names.
+            let is_own = match own.is_empty() {
+                false => own.contains(&task.pid),
+                true => comm != program && tracers.contains(&comm),
+            };
+            if matches!(role, Role::Program | Role::Unnamed) && is_own {
                 *role = Role::Recorder;
             }
         }
@@ -211,10 +225,29 @@ mod tests {
         let own = "/usr/bin/unfrag simulate x";
         rec.meta.facts.insert("command".into(), own.into());
         assert_eq!(Roles::of(&rec).all(), [program, recorder, program, program]);
+        // Numbers say it better than names.
+        rec.tasks = [
+            (7, "unfrag"),
+            (8, "unfrag"),
+            (9, "<...>"),
+            (4, "kswapd0"),
+            (0, "<idle>"),
+        ]
+        .map(|(pid, comm)| task(pid, comm))
+        .into();
+        rec.meta
+            .facts
+            .insert(RECORDER_TASKS.into(), "0 4 x 8 9".into());
+        let [swapper, idle] = [Role::Kswapd(NodeId(0)), Role::Idle];
+        assert_eq!(
+            Roles::of(&rec).all(),
+            [program, recorder, recorder, swapper, idle]
+        );
+        rec.tasks[3] = task(1, "trace-cmd");
         rec.meta.facts.clear();
         rec.meta.source = "trace.dat v7".into();
         assert_eq!(Roles::of(&rec).of_task(3), recorder);
-        assert_eq!(Roles::of(&rec).of_event(2, 0x10), Role::Interrupt);
+        assert_eq!(Roles::of(&rec).of_event(0, 0x10), Role::Interrupt);
         assert_eq!(Roles::of(&rec).of_task(9), Role::Unnamed);
     }
 }

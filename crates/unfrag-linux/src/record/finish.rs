@@ -13,17 +13,17 @@ use super::names::runs_softirqs;
 use super::spool::{Job, NAMES, RECORDER, Spool, THREADS};
 use super::spool_name::output_of;
 use crate::error::{Error, Result};
+use crate::event::role::RECORDER_TASKS;
+use crate::event::walk;
 use crate::file::{self, Writer};
 use crate::output::{Holds, Output};
 use crate::recording::UNKNOWN_COMM;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
+use crate::share;
 use crate::target::Target;
 use crate::trace::event::batches::{BATCH, Batches, all_at_once};
 use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
-
-/// The fact that lists the numbers of the recorder's own tasks, among those of the file.
-pub const RECORDER_TASKS: &str = "recorder_tasks";
 
 /// How a recording ended. It is passed by value, because the spool may lie on a full disk.
 #[derive(Clone, Debug, Default)]
@@ -72,8 +72,13 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
     let begun = begin(&spool, &Target::File(path.clone()));
     let mut writer = Writer::new(begun.map_err(|e| Error::from(e).in_file(&path))?);
     let mut decoded = Decoded::default();
+    let snapshots = spool.snapshots()?;
+    // Of one clock, as the trace's own is that of the snapshots.
+    let mut pages = share::Count::between(&snapshots, &Meta::default());
     let mut give = |batch: Events| {
         decoded.add(&batch);
+        // It takes whatever an event says. Allocations are written as numbers.
+        let _ = walk(&batch, &[], &mut pages);
         writer.events(&batch)
     };
     let raw = job_raw(&job, &names.cmdlines, &files);
@@ -87,7 +92,10 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
     reconcile(&mut rest.meta.lost, ending, &decoded);
     note(&mut rest, ending);
     note_tasks(&mut rest, &job, &names);
-    rest.snapshots = spool.snapshots()?;
+    rest.snapshots = snapshots;
+    if let Some(share) = pages.share() {
+        share.note(&mut rest.meta);
+    }
     let lost = rest.meta.lost_events();
     let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
     let file_bytes = written.map_err(|e| e.in_file(&path))?;
@@ -274,6 +282,9 @@ fn read(spool: &Spool, ending: &Ending) -> Result<Recording> {
     }
     note_tasks(&mut recording, &job, &names);
     recording.snapshots = spool.snapshots()?;
+    if let Some(share) = share::of(&recording) {
+        share.note(&mut recording.meta);
+    }
     Ok(recording)
 }
 

@@ -24,6 +24,23 @@ const PROC: &[&str] = &[
     "uptime",
 ];
 
+/// Files below /proc/sys/vm that do something when they are read, or hold no setting.
+const NO_SETTINGS: &[&str] = &["compact_memory", "drop_caches", "stat_refresh"];
+
+/// Files below /sys/kernel/mm that hold settings.
+const MM: &[&str] = &[
+    "lru_gen/enabled",
+    "lru_gen/min_ttl_ms",
+    "transparent_hugepage/defrag",
+    "transparent_hugepage/enabled",
+    "transparent_hugepage/shmem_enabled",
+    "transparent_hugepage/khugepaged/alloc_sleep_millisecs",
+    "transparent_hugepage/khugepaged/defrag",
+    "transparent_hugepage/khugepaged/max_ptes_none",
+    "transparent_hugepage/khugepaged/pages_to_scan",
+    "transparent_hugepage/khugepaged/scan_sleep_millisecs",
+];
+
 /// Files of debugfs taken each time, where the kernel has them.
 const DEBUG: &[&str] = &["extfrag_index", "unusable_index"];
 
@@ -34,8 +51,7 @@ pub enum Extent {
     Counts,
     /// The counts, then the flags of every page frame.
     CountsThenFlags,
-    /// Version, settings and the flags of every page frame, then the counts, so that these are as late as
-    /// possible.
+    /// Version and the flags of every page frame, then the counts, so that these are as late as possible.
     FlagsThenCounts,
 }
 
@@ -61,6 +77,8 @@ pub struct Sources {
     pub proc: PathBuf,
     /// `extfrag` of debugfs.
     pub debug: PathBuf,
+    /// /sys/kernel/mm.
+    pub mm: PathBuf,
 }
 
 impl Default for Sources {
@@ -68,6 +86,7 @@ impl Default for Sources {
         Sources {
             proc: "/proc".into(),
             debug: "/sys/kernel/debug/extfrag".into(),
+            mm: "/sys/kernel/mm".into(),
         }
     }
 }
@@ -81,7 +100,6 @@ impl Sources {
         };
         if extent == Extent::FlagsThenCounts {
             taking.file("version", &self.proc.join("version"));
-            taking.settings(&self.proc.join("sys/vm"));
             taking.flags(&self.proc.join("kpageflags"));
         }
         for file in PROC {
@@ -90,6 +108,9 @@ impl Sources {
         for file in DEBUG {
             taking.file(file, &self.debug.join(file));
         }
+        // Each time, since somebody may change them; last, so that they keep nothing else waiting.
+        taking.sysctls(&self.proc.join("sys/vm"));
+        taking.settings(&self.mm);
         if extent == Extent::CountsThenFlags {
             taking.flags(&self.proc.join("kpageflags"));
         }
@@ -141,7 +162,7 @@ impl Taking {
     }
 
     /// The settings below /proc/sys/vm as lines `PATH=VALUE`.
-    fn settings(&mut self, dir: &Path) {
+    fn sysctls(&mut self, dir: &Path) {
         let begin = monotonic();
         let mut names: Vec<_> = match std::fs::read_dir(dir) {
             Ok(items) => items.filter_map(|i| Some(i.ok()?.path())).collect(),
@@ -154,17 +175,45 @@ impl Taking {
         };
         names.sort();
         let mut text = String::new();
-        for path in names {
-            // Some are for writing only.
+        let is_setting = |path: &&PathBuf| {
+            let name = path.file_name().and_then(|n| n.to_str());
+            name.is_some_and(|n| !NO_SETTINGS.contains(&n))
+        };
+        for path in names.iter().filter(is_setting) {
+            // Some are for root alone.
             if let Ok(value) = std::fs::read_to_string(&path) {
                 text += &format!("{}={}\n", path.display(), value.trim_end());
             }
         }
-        self.files.push(SnapshotFile {
-            name: "sysctl-vm".into(),
-            time: Some((begin, monotonic())),
-            content: text.into(),
-        });
+        self.add("sysctl-vm", begin, Ok(text.into()));
+    }
+
+    /// The settings of huge pages and of the lists of pages below /sys/kernel/mm, as such lines; a kernel has some of
+    /// them, or none.
+    fn settings(&mut self, dir: &Path) {
+        let begin = monotonic();
+        let mut names: Vec<String> = MM.iter().map(|&name| name.into()).collect();
+        let huge = "transparent_hugepage";
+        for item in std::fs::read_dir(dir.join(huge))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = item.file_name().to_string_lossy().into_owned();
+            if name.starts_with("hugepages-") {
+                names.push(format!("{huge}/{name}/enabled"));
+            }
+        }
+        names.sort();
+        let mut text = String::new();
+        for name in names {
+            if let Ok(value) = std::fs::read_to_string(dir.join(&name)) {
+                text += &format!("/sys/kernel/mm/{name}={}\n", value.trim_end());
+            }
+        }
+        if !text.is_empty() {
+            self.add("settings", begin, Ok(text.into()));
+        }
     }
 }
 
@@ -185,6 +234,7 @@ mod tests {
         let sources = Sources {
             proc: "/proc".into(),
             debug: "/no such place".into(),
+            mm: "/no such place".into(),
         };
         let before = monotonic();
         let (snapshot, untaken) = sources.take("now", Extent::Counts);
@@ -205,5 +255,63 @@ mod tests {
             line.is_some_and(|l| l.starts_with("/proc/sys/vm/")),
             "{text}"
         );
+    }
+
+    #[test]
+    fn each_snapshot_has_the_settings_and_reads_nothing_that_acts() {
+        let root = std::env::temp_dir().join(format!("unfrag-settings-{}", std::process::id()));
+        let put = |name: &str, value: &str| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, value).unwrap();
+        };
+        put("proc/sys/vm/swappiness", "60\n");
+        put("proc/sys/vm/stat_refresh", "");
+        put("proc/sys/vm/compact_memory", "0\n");
+        put("mm/lru_gen/enabled", "0x0007\n");
+        put(
+            "mm/transparent_hugepage/enabled",
+            "[always] madvise never\n",
+        );
+        put(
+            "mm/transparent_hugepage/hugepages-64kB/enabled",
+            "always [inherit] madvise never\n",
+        );
+        put("mm/transparent_hugepage/use_zero_page", "1\n");
+        let sources = Sources {
+            proc: root.join("proc"),
+            debug: root.join("debug"),
+            mm: root.join("mm"),
+        };
+        for extent in [
+            Extent::Counts,
+            Extent::CountsThenFlags,
+            Extent::FlagsThenCounts,
+        ] {
+            let (snapshot, _) = sources.take("s0001", extent);
+            let text = |name| String::from_utf8(snapshot.file(name).unwrap().to_vec()).unwrap();
+            let sysctls = text("sysctl-vm");
+            assert!(
+                sysctls.ends_with("/proc/sys/vm/swappiness=60\n"),
+                "{sysctls}"
+            );
+            assert_eq!(sysctls.lines().count(), 1, "{sysctls}");
+            let mm = "/sys/kernel/mm";
+            let settings = [
+                format!("{mm}/lru_gen/enabled=0x0007\n"),
+                format!("{mm}/transparent_hugepage/enabled=[always] madvise never\n"),
+                format!(
+                    "{mm}/transparent_hugepage/hugepages-64kB/enabled=always [inherit] madvise never\n"
+                ),
+            ];
+            assert_eq!(text("settings"), settings.concat());
+        }
+        let none = Sources {
+            mm: root.join("none"),
+            ..sources
+        };
+        let (snapshot, _) = none.take("s0001", Extent::Counts);
+        assert!(snapshot.file("settings").is_none(), "a kernel without them");
+        let _ = std::fs::remove_dir_all(&root);
     }
 }

@@ -54,6 +54,18 @@ pub enum Scope {
     Command(Vec<OsString>),
     /// The whole host, for a time or until a signal.
     System(Option<Duration>),
+    /// The whole host, while a command runs.
+    SystemWhile(Vec<OsString>),
+}
+
+impl Scope {
+    /// The command that runs.
+    fn command(&self) -> Option<&[OsString]> {
+        match self {
+            Scope::Command(words) | Scope::SystemWhile(words) => Some(words),
+            Scope::System(_) => None,
+        }
+    }
 }
 
 /// Options of a recording.
@@ -292,7 +304,7 @@ impl Session {
             names: match (options.anonymous, &options.scope) {
                 (true, _) => ScopeOfNames::Nobody,
                 (_, Scope::Command(_)) => ScopeOfNames::Recorder,
-                (_, Scope::System(_)) => ScopeOfNames::Everybody,
+                (_, Scope::System(_) | Scope::SystemWhile(_)) => ScopeOfNames::Everybody,
             },
             period: PERIOD,
             spooler: None,
@@ -325,10 +337,12 @@ impl Session {
         instance.set_if_there("options/overwrite", "1")?;
         // Names come with events of their own; this option has the kernel note one at every switch of tasks.
         instance.set_if_there("options/record-cmd", "0")?;
-        let mut starter = None;
-        let scope = match &options.scope {
-            Scope::Command(command) => {
-                let s = Starter::new(command, *target == Target::Stdout)?;
+        let command = options.scope.command();
+        let starter = command
+            .map(|c| Starter::new(c, *target == Target::Stdout))
+            .transpose()?;
+        let scope = match (&options.scope, &starter) {
+            (Scope::Command(_), Some(s)) => {
                 if !instance.set_if_there("options/event-fork", "1")? {
                     return Err(Error::unsupported(
                         "this kernel's tracer cannot follow a command's children (it came with Linux 4.7)",
@@ -340,10 +354,9 @@ impl Session {
                 followed.extend(names::of_kernel());
                 let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
                 instance.set("set_event_pid", &followed.join(" "))?;
-                starter = Some(s);
                 "command"
             }
-            Scope::System(_) => "system",
+            _ => "system",
         };
         let mut kinds = vec![events::PAGES, events::USUAL];
         if options.slab {
@@ -364,7 +377,7 @@ impl Session {
             format!("unfrag {}", env!("CARGO_PKG_VERSION")),
         );
         if options.command_line
-            && let Scope::Command(words) = &options.scope
+            && let Some(words) = command
         {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
             meta.facts.insert("command".into(), words.join(" "));
@@ -512,7 +525,7 @@ impl Session {
         let mut child = None;
         let mut deadline = None;
         match &options.scope {
-            Scope::Command(_) => {
+            Scope::Command(_) | Scope::SystemWhile(_) => {
                 let Some(starter) = self.starter.take() else {
                     return Err(Error::malformed("no command to record"));
                 };
@@ -527,6 +540,8 @@ impl Session {
                 child = Some(started.id() as i32);
                 let sender = events.sender.clone();
                 std::thread::spawn(move || drop(sender.send(Event::Exited(started.wait()))));
+                // That thread is gone by the end.
+                let _ = self.note_recorder();
             }
             Scope::System(time) => deadline = time.map(|t| Instant::now() + t),
         }

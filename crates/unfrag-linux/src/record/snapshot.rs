@@ -9,6 +9,10 @@ use std::path::Path;
 pub fn snapshot(proc: &Path) -> (Recording, Vec<Untaken>) {
     let sources = procfs::Sources {
         proc: proc.to_owned(),
+        // Beside it, so that settings are those of the same host.
+        mm: proc
+            .parent()
+            .map_or_else(Default::default, |root| root.join("sys/kernel/mm")),
         ..procfs::Sources::default()
     };
     let (taken, untaken) = sources.take("now", procfs::Extent::FlagsThenCounts);

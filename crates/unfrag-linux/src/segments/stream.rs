@@ -143,7 +143,7 @@ impl Open {
 
     /// Adds the snapshots that are kept; what only others say of the host goes into the first of them.
     fn add_snapshots(&mut self, snapshots: Vec<Snapshot>, keep: impl Fn(&Snapshot) -> bool) {
-        const OF_HOST: [&str; 2] = ["version", "sysctl-vm"];
+        const OF_HOST: [&str; 3] = ["version", "sysctl-vm", "settings"];
         let mut of_host = vec![];
         let mut kept = vec![];
         for snapshot in snapshots {

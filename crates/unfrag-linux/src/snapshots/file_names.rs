@@ -1,7 +1,7 @@
 //! Names of the files that a snapshot may hold.
 
-/// The files that are read: those that change with time, and `version` and `sysctl-vm`, which describe
-/// the host.
+/// The files that are read: those that change with time, and `version`, `sysctl-vm` and `settings`, which
+/// describe the host.
 pub const KNOWN: &[&str] = &[
     "buddyinfo",
     "pagetypeinfo",
@@ -16,4 +16,5 @@ pub const KNOWN: &[&str] = &[
     "uptime",
     "version",
     "sysctl-vm",
+    "settings",
 ];

@@ -36,14 +36,26 @@ struct Columns<'a> {
     columns: [&'a [u64]; 3],
 }
 
+/// The tracepoint of this name, and its fields that are read.
+fn named(event: &str) -> Option<(Tracepoint, &'static [&'static str])> {
+    Some(match event {
+        "task_newtask" => (Tracepoint::NewTask, &["pid", "clone_flags"]),
+        "sched_process_exec" => (Tracepoint::Exec, &["pid", "filename"]),
+        "sched_process_exit" => (Tracepoint::Exit, &["pid"]),
+        "sched_switch" => (Tracepoint::Switch, &["prev_pid", "prev_state", "next_pid"]),
+        _ => return None,
+    })
+}
+
+/// Whether this field of this event is read.
+pub(crate) fn reads(event: &str, field: &str) -> bool {
+    named(event).is_some_and(|(_, fields)| fields.contains(&field))
+}
+
 impl Columns<'_> {
     fn of(table: &EventTable) -> Result<Option<Columns<'_>>> {
-        let (tracepoint, names): (Tracepoint, &[&str]) = match table.name.as_str() {
-            "task_newtask" => (Tracepoint::NewTask, &["pid", "clone_flags"]),
-            "sched_process_exec" => (Tracepoint::Exec, &["pid", "filename"]),
-            "sched_process_exit" => (Tracepoint::Exit, &["pid"]),
-            "sched_switch" => (Tracepoint::Switch, &["prev_pid", "prev_state", "next_pid"]),
-            _ => return Ok(None),
+        let Some((tracepoint, names)) = named(&table.name) else {
+            return Ok(None);
         };
         let mut columns: [&[u64]; 3] = [&[]; 3];
         for (column, name) in columns.iter_mut().zip(names) {

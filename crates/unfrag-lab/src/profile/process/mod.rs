@@ -15,4 +15,5 @@ mod events;
 mod list;
 mod single;
 
+pub(super) use events::reads;
 pub use list::{Process, Processes};

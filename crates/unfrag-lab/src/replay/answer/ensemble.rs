@@ -1,4 +1,4 @@
-//! One answer from several replays that differ in the pace of kswapd.
+//! One answer from several replays that differ in what is not known ([`Chance`]).
 //!
 //! Under pressure, free memory depends on when kswapd ran last. Its pace is known for the recorded runs
 //! only, not for those that the model makes, so a single replay is one of many possible ones. An ensemble
@@ -7,6 +7,7 @@
 //! Invariant: the members, their order and what is pooled of them do not depend on the number of
 //! threads. Each number is the median of its own; numbers that add up in a member need not do so here.
 
+use super::chance::Chance;
 use super::member::Member;
 use super::report::{Ensemble, Failure, Sample, Spread, ZoneSample};
 use super::watch::Watch;
@@ -23,9 +24,6 @@ use unfrag_linux::recording::Snapshot;
 pub const MEMBERS: u32 = 21;
 /// The most that may be asked for.
 pub const MOST_MEMBERS: u32 = 101;
-/// Half the width of the range of paces, in thousandths of the recorded pace. Nearly all recorded runs
-/// differ from the one before by at most this much.
-const HALF_WIDTH: u32 = 500;
 
 /// Whether an ensemble can have so many members.
 ///
@@ -42,21 +40,10 @@ pub fn check(members: u32) -> Result<()> {
     .help(format!("ask for an odd number from 1 to {MOST_MEMBERS}")))
 }
 
-/// How many nanoseconds a page takes that kswapd looks at, in thousandths of what it took on the
-/// recorded host: of each member, the recorded one first.
-pub(crate) fn paces(members: u32) -> Vec<u32> {
-    let middle = members / 2;
-    let others = (0..members).filter(|&i| i != middle);
-    let pace = |i| AS_RECORDED - HALF_WIDTH + 2 * HALF_WIDTH * i / (members - 1);
-    std::iter::once(AS_RECORDED)
-        .chain(others.map(pace))
-        .collect()
-}
-
 /// The least and the largest pace, of the recorded one.
-pub(crate) fn range(paces: &[u32]) -> [f64; 2] {
+pub(crate) fn range(chances: &[Chance]) -> [f64; 2] {
     let of = |p: u32| f64::from(p) / f64::from(AS_RECORDED);
-    ends(paces.iter().copied()).map_or([1.0; 2], |e| e.map(of))
+    ends(chances.iter().map(|c| c.pace)).map_or([1.0; 2], |e| e.map(of))
 }
 
 impl Ensemble {
@@ -65,7 +52,8 @@ impl Ensemble {
         let [from, to] = self.pace;
         let each = format!(
             "Each number is the median of {} replays, in which a page takes kswapd {from} to {to} times what it \
-             took on the recorded host (--members); the map is that of one.",
+             took on the recorded host, and page cache in use is spared for a longer or a shorter time (--members); the \
+             map is that of one.",
             self.members
         );
         match self.free_pages_skill {
@@ -82,8 +70,8 @@ impl Ensemble {
 pub(crate) struct Job {
     /// Number of the kernel.
     pub kernel: usize,
-    /// Pace of its kswapd.
-    pub pace: u32,
+    /// What it chooses where nothing is known.
+    pub chance: Chance,
     /// Whether it is the first member of its ensemble, whose map is kept.
     pub is_first: bool,
     /// Whether its snapshots are watched.
@@ -94,12 +82,12 @@ impl Job {
     /// The members of a kernel's ensemble. The snapshots of the first may be watched.
     pub(crate) fn ensemble(
         kernel: usize,
-        paces: &[u32],
+        chances: &[Chance],
         watched: bool,
     ) -> impl Iterator<Item = Job> {
-        paces.iter().enumerate().map(move |(i, &pace)| Job {
+        chances.iter().enumerate().map(move |(i, &chance)| Job {
             kernel,
-            pace,
+            chance,
             is_first: i == 0,
             watched: watched && i == 0,
         })
@@ -327,14 +315,6 @@ mod tests {
     }
 
     #[test]
-    fn the_recorded_pace_comes_first_and_the_others_go_from_half_to_one_and_a_half() {
-        assert_eq!(paces(1), [1000]);
-        assert_eq!(paces(3), [1000, 500, 1500]);
-        let eleven = [1000, 500, 600, 700, 800, 900, 1100, 1200, 1300, 1400, 1500];
-        assert_eq!(paces(11), eleven);
-    }
-
-    #[test]
     fn an_ensemble_has_a_member_in_the_middle() {
         for n in [1, 3, 101] {
             check(n).unwrap();
@@ -369,8 +349,9 @@ mod tests {
     }
 
     fn jobs(members: u32) -> Vec<Job> {
-        let paces: Vec<u32> = (1..=members).collect();
-        Job::ensemble(0, &paces, true).collect()
+        let chance = |pace| Chance { pace, spares: 1 };
+        let chances: Vec<Chance> = (1..=members).map(chance).collect();
+        Job::ensemble(0, &chances, true).collect()
     }
 
     #[test]
@@ -379,8 +360,10 @@ mod tests {
             let one = |job: &Job, watch: &mut dyn Watch| {
                 watch.progress(10, 10);
                 // The later, the sooner.
-                std::thread::sleep(std::time::Duration::from_millis(10 / u64::from(job.pace)));
-                Ok(member(u64::from(job.pace) + 2, 0))
+                std::thread::sleep(std::time::Duration::from_millis(
+                    10 / u64::from(job.chance.pace),
+                ));
+                Ok(member(u64::from(job.chance.pace) + 2, 0))
             };
             let all = run(&jobs(5), threads, one, &mut NoWatch).unwrap();
             let free: Vec<u64> = all.iter().filter_map(|m| m.totals["frees"]).collect();
@@ -390,7 +373,7 @@ mod tests {
 
     #[test]
     fn an_error_of_any_member_is_that_of_the_ensemble() {
-        let one = |job: &Job, _: &mut dyn Watch| match job.pace {
+        let one = |job: &Job, _: &mut dyn Watch| match job.chance.pace {
             3 => Err(Error::lacking("the third")),
             _ => Ok(member(9, 0)),
         };

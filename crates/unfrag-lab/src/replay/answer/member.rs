@@ -1,6 +1,7 @@
-//! One replay of one kernel, with kswapd at one pace.
+//! One replay of one kernel, with one chance of what is not known.
 
 use super::block_map::BlockMapBuilder;
+use super::chance::Chance;
 use super::compaction_totals::CompactionTotals;
 use super::options::CompactionChoice;
 use super::question::Question;
@@ -11,12 +12,18 @@ use super::watch::Watch;
 use crate::era::sysctl;
 use crate::error::Result;
 use crate::replay::model::compaction::compacts;
-use crate::replay::model::reclaim::RecordedDaemon;
+use crate::replay::model::reclaim::{Effort, RecordedDaemon};
 use crate::replay::model::{Prepared, Sim, reboot, resized};
-use crate::replay::start::ListOrder;
+use crate::replay::start::{ListOrder, StartChoice};
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
+
+/// Where a kernel begins that inherits the recorded state.
+const INHERITED: &str = "This kernel begins with the recorded host's memory as it was: which pages were in use, and the types of pageblocks. (--start boot: as it would have placed them itself.)";
+/// Where a kernel begins that does not.
+const PLACED_ANEW: &str =
+    "What was in use at the start was placed anew by this kernel's own rules from its boot.";
 
 /// The result of one replay.
 #[derive(Clone, Debug)]
@@ -33,22 +40,31 @@ pub(crate) struct Member {
 }
 
 impl Prepared<'_> {
-    /// One replay, with kswapd at a pace.
+    /// One replay, with one chance of what is not known.
     pub(super) fn replay_once(
         &self,
         q: &Question<'_>,
-        pace: u32,
+        chance: Chance,
         watch: &mut dyn Watch,
     ) -> Result<Member> {
-        let (p, sysctl, options) = (q.preset, q.sysctl, q.options);
-        let mut notes = vec![];
+        let (p, sysctl, options) = (q.preset, q.schedule.first, q.options);
+        let mut notes = q.notes(self);
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
-        let mut sim = if q.recorded_era && options.memory.is_none() {
+        let inherits = self.start.can_be_inherited(&p.rules) || q.recorded_era;
+        let inherits = inherits && options.memory.is_none() && options.start != StartChoice::Boot;
+        let mut sim = if inherits {
             memory = vec![0; self.start.words(p.rules, sysctl)?];
-            let m = self
-                .start
-                .manager(p.rules, sysctl, q.keep_marks, &mut memory)?;
+            let m = match q.recorded_era {
+                true => self
+                    .start
+                    .manager(p.rules, sysctl, q.keep_marks, &mut memory)?,
+                false => {
+                    notes.push(INHERITED.into());
+                    self.start
+                        .inherited(p.rules, sysctl, q.keep_marks, &mut memory)?
+                }
+            };
             notes.extend(self.start.order_shown.as_ref().map(ListOrder::sentence));
             Sim::new(m, frames)
         } else {
@@ -57,9 +73,7 @@ impl Prepared<'_> {
                 Some(bytes) => resized(&zones, bytes, self.start.geometry)?,
                 None => zones,
             };
-            notes.push(
-                "What was in use at the start was placed anew by this kernel's own rules from its boot.".into(),
-            );
+            notes.push(PLACED_ANEW.into());
             reboot(
                 &self.start,
                 &zones,
@@ -72,13 +86,18 @@ impl Prepared<'_> {
         sim.recorded_era = q.as_recorded && self.exact;
         let compacts_itself =
             options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
-        if let Some(e) = self.modelled_reclaim(options) {
-            sim.enable_reclaim(e, pace);
-        } else if compacts_itself {
-            sim.enable_reclaim(&self.reclaim, pace);
+        let kswapd = q.reclaims(&self.reclaim);
+        if kswapd || compacts_itself {
+            let Chance { pace, spares } = chance;
+            let effort = Effort {
+                pace,
+                spares,
+                kswapd,
+            };
+            sim.enable_reclaim(&self.reclaim, effort);
         }
         if compacts_itself {
-            sim.enable_own_compaction(&self.recorded_daemon());
+            sim.enable_own_compaction(&self.recorded_daemon(q));
         }
         if options.compaction() == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
@@ -92,7 +111,11 @@ impl Prepared<'_> {
         };
         let mut snapshots = self.snapshots.iter().peekable();
         let total = self.causes.ops.len() as u64;
+        let mut changes = q.schedule.changes.iter().peekable();
         self.causes.ops.each(0..self.causes.ops.len(), |i, op| {
+            while let Some((t, sysctl)) = changes.next_if(|(t, _)| op.time > *t) {
+                sim.change_settings(sysctl, *t);
+            }
             while let Some((t, snap)) = snapshots.next_if(|(t, _)| op.time > *t) {
                 recorder.sample(&sim, snap, self.seconds(*t));
                 recorder.watch.progress(i as u64, total);
@@ -130,12 +153,19 @@ impl Prepared<'_> {
     }
 
     /// The recorded kernel's daemon. Compaction ahead of demand begins when the trace shows it first, or with the
-    /// replay where the trace shows nothing of kcompactd.
-    fn recorded_daemon(&self) -> RecordedDaemon {
+    /// replay where the trace shows nothing of kcompactd; where the settings are others than the recorded ones, when they
+    /// say so, if the trace does not.
+    fn recorded_daemon(&self, q: &Question<'_>) -> RecordedDaemon {
         let c = &self.causes;
-        let unseen = (!c.shows_kcompactd).then_some(self.start.time);
+        let set = q.schedule.proactive_from(self.start.time);
+        let seen = c
+            .proactive_from
+            .filter(|seen| q.schedule.is_recorded || set.is_some_and(|set| set <= *seen));
+        let unseen = (!c.shows_kcompactd || !q.schedule.is_recorded)
+            .then_some(set)
+            .flatten();
         RecordedDaemon {
-            proactive_from: c.proactive_from.or(unseen),
+            proactive_from: seen.or(unseen),
             runs: c.kcompactd_runs.clone(),
         }
     }
@@ -180,6 +210,7 @@ impl Prepared<'_> {
             ("migrated_pages_as_given", t.moved_here),
             ("migrated_pages_ignored", t.stayed()),
             ("frees_dropped", t.dropped_frees),
+            ("requests_that_would_wait", sim.waits().requests),
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),
             ("kernel_stacks_inferred", self.inferred.stacks),
@@ -225,6 +256,14 @@ fn effect_notes(sim: &Sim) -> Vec<String> {
         notes.push(format!(
             "{} pages that the recorded kernel's reclaim freed were freed as given.",
             t.given_pages
+        ));
+    }
+    let waits = sim.waits();
+    if waits.requests > 0 {
+        notes.push(format!(
+            "At {} moments nothing was left to reclaim: {} requests would have waited until other tasks gave memory back, \
+             and the load would have come later. Here they were served from the reserves.",
+            waits.moments, waits.requests
         ));
     }
     if t.moved_here > 0 {

@@ -1,14 +1,18 @@
 //! The answer: the result of a replay, and its error against what the recorded kernel showed.
 //!
-//! - [`report`]: all of it as data. `options`, `question`: what is asked, and for one kernel of it. `watch`: who
+//! - [`report`]: all of it as data. `options`, `question`: what is asked, and for one kernel of it;
+//!   `schedule`: its settings over time; `proactiveness`: one of them that nobody recorded. `watch`: who
 //!   follows a replay.
 //! - [`sample`], `recorded`: the state of the model, and of the recorded kernel, at each snapshot. `block_map`: the
 //!   map of pageblocks over time.
-//! - [`accuracy`]: the error. `observe`: the check of a recording.
-//! - `member`: one run of one kernel. [`ensemble`]: several, pooled. `run`: the whole replay: [`replay`].
+//! - [`accuracy`]: the error. `observe`: the check of a recording. `breakdown`: when a replay
+//!   says nothing.
+//! - `member`: one run of one kernel. [`ensemble`]: several, pooled, which differ in what is not known (`chance`). `run`: the whole replay: [`replay`].
 
 pub mod accuracy;
 mod block_map;
+mod breakdown;
+mod chance;
 mod compaction_totals;
 pub mod ensemble;
 mod member;
@@ -20,10 +24,11 @@ mod recorded;
 pub mod report;
 mod run;
 pub mod sample;
+mod schedule;
 mod watch;
 
 pub use observe::observe;
-pub use options::{CompactionChoice, Mode, Options, ReclaimChoice};
+pub use options::{CompactionChoice, LEAST_SHARE, Mode, Options, ReclaimChoice};
 pub use report::Report;
 pub use run::replay;
 pub use watch::{NoWatch, Watch};

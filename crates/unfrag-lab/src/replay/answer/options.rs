@@ -1,14 +1,22 @@
 //! The options of a replay.
 
+use crate::era::settings::Setting;
 use crate::replay::start::StartChoice;
+
+/// Least share of the pages that a host allocates which a recording has to hold. On a busy host, replays of recordings
+/// with less foretold the amount of free memory no better than counting pages does.
+pub const LEAST_SHARE: f64 = 0.7;
 
 /// What is asked of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Kernels by preset name; none means the recorded era.
     pub kernels: Vec<String>,
-    /// Settings (`vm.NAME`, value).
-    pub set: Vec<(String, String)>,
+    /// Settings that are asked for. Without a time, one holds from when the recorded host last changed its own while the
+    /// trace ran, else from the beginning.
+    pub set: Vec<Setting>,
+    /// Settings that the recorded host had, where the recording says something else, or nothing.
+    pub recorded: Vec<Setting>,
     /// Size of memory in bytes, if another than the recorded one.
     pub memory: Option<u64>,
     /// What decides where a block goes.
@@ -23,6 +31,9 @@ pub struct Options {
     /// [`MEMBERS`](super::ensemble::MEMBERS). Where the model does not reclaim, all would be the same, and there
     /// is one.
     pub members: Option<u32>,
+    /// Whether to predict from a recording, too, that holds less than [`LEAST_SHARE`] of what the
+    /// host allocated.
+    pub any_share: bool,
 }
 
 impl Options {

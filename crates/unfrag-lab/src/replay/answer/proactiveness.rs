@@ -3,6 +3,8 @@
 //! A run ahead of demand ends when the zone's score is at its low mark, which is 100 - proactiveness, and a snapshot
 //! just after the run shows that score. `spec: 5.5`
 
+use super::schedule::PROACTIVENESS;
+use crate::era::settings::RecordedSettings;
 use crate::host::Host;
 use crate::replay::causes::{Causes, DaemonRun};
 use crate::replay::start::Start;
@@ -10,17 +12,32 @@ use unfrag_linux::recording::Snapshot;
 
 /// The lowest low mark (`fragmentation_score_wmark`).
 const LOWEST_MARK: u64 = 5;
-/// The setting during a replay: as recorded. A recorded 0 is contradicted by a run, so that it was set later.
+
+/// A setting of the recorded host that nobody recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Guess {
+    /// `vm.compaction_proactiveness`.
+    pub(super) percent: u8,
+    /// From when on, in nanoseconds of the trace's clock.
+    pub(super) from: u64,
+}
+
+/// What the setting was from the first run on, where all that is recorded says 0: a run contradicts that, so that it was
+/// set later.
 pub(super) fn proactiveness(
     causes: &Causes,
     start: &Start,
     snapshots: &[(u64, &Snapshot)],
-    recorded: Option<u8>,
-) -> Option<u8> {
-    if recorded != Some(0) {
-        return recorded;
+    recorded: &RecordedSettings,
+) -> Option<Guess> {
+    let values = recorded.values(PROACTIVENESS);
+    if values.is_empty() || values.iter().any(|v| v.1 != "0") {
+        return None;
     }
-    observed(&causes.kcompactd_runs, start, snapshots).or(recorded)
+    Some(Guess {
+        percent: observed(&causes.kcompactd_runs, start, snapshots)?,
+        from: causes.proactive_from?,
+    })
 }
 
 /// From the run that a snapshot follows soonest. Of runs whose scanners met, only that they did not get to the low

@@ -1,18 +1,23 @@
 //! One kernel and its settings, as a replay is asked for them.
 
 use super::options::{CompactionChoice, Options, ReclaimChoice};
-use super::proactiveness::proactiveness;
-use crate::era::sysctl;
+use super::proactiveness::{Guess, proactiveness};
+use super::schedule::{PROACTIVENESS, Schedule};
+use crate::era::settings::Setting;
 use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;
 use crate::replay::model::Prepared;
-use unfrag::Sysctl;
+use crate::replay::start::StartChoice;
+use std::collections::BTreeSet;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
 
 /// A kernel and its settings.
 pub(super) struct Question<'q> {
     pub(super) preset: &'static Preset,
-    pub(super) sysctl: Sysctl,
+    /// Its settings over time.
+    pub(super) schedule: Schedule,
+    /// What of the recorded host's settings is guessed.
+    pub(super) guessed: Option<Guess>,
     /// Whether it is the era that was recorded.
     pub(super) recorded_era: bool,
     /// Whether it is the recorded kernel with its recorded settings, so that its snapshots can be compared.
@@ -29,13 +34,17 @@ impl Prepared<'_> {
             Error::option(Asked::Kernel, format!("there is no kernel `{name}`"))
                 .help(format!("kernels are {}", known.join(", ")))
         })?;
-        let mut sysctl = sysctl::recorded(self.input.recording);
-        let recorded = sysctl::recorded_proactiveness(self.input.recording);
-        let seen = proactiveness(&self.causes, &self.start, &self.snapshots, recorded);
-        sysctl.compaction_proactiveness = seen.unwrap_or(sysctl.compaction_proactiveness);
-        for (n, v) in &options.set {
-            sysctl::set(&mut sysctl, n, v)?;
-        }
+        let mut given = options.recorded.clone();
+        let recorded = self.settings(&given);
+        let guessed = proactiveness(&self.causes, &self.start, &self.snapshots, &recorded);
+        given.extend(guessed.iter().map(|g| Setting {
+            name: PROACTIVENESS.into(),
+            value: g.percent.to_string(),
+            at: Some(self.since_first(g.from)),
+        }));
+        let recorded = self.settings(&given);
+        let time_of = |ns| self.after_first(ns);
+        let schedule = Schedule::of(&recorded, &options.set, self.start.time, time_of)?;
         if options.compaction() == CompactionChoice::Modelled
             && options.reclaim == ReclaimChoice::Given
         {
@@ -46,21 +55,70 @@ impl Prepared<'_> {
             return Err(e.help("take reclaim and compaction both as modelled, or both as given"));
         }
         let recorded_era = p.name == self.era.preset();
-        let asked = options.set.iter().any(|(n, _)| sysctl::changes_marks(n));
         Ok(Question {
             preset: p,
-            sysctl,
             recorded_era,
-            as_recorded: recorded_era && options.set.is_empty() && options.memory.is_none(),
+            as_recorded: recorded_era
+                && schedule.is_recorded
+                && options.memory.is_none()
+                && options.start != StartChoice::Boot,
             // Modern kernels with huge pages raise the marks alike; old ones had their own.
-            keep_marks: p.rules.marks.gap == MarkGap::Scaled && !asked && options.memory.is_none(),
+            keep_marks: p.rules.marks.gap == MarkGap::Scaled
+                && !schedule.moves_marks
+                && options.memory.is_none(),
+            guessed,
+            schedule,
             options,
         })
     }
+}
 
-    /// What the model's own reclaim needs of the recording, if the model is to reclaim.
-    pub(super) fn modelled_reclaim(&self, options: &Options) -> Option<&RecordedReclaim> {
-        let modelled = options.reclaim == ReclaimChoice::Modelled;
-        Some(&self.reclaim).filter(|r| modelled && r.pages > 0)
+impl Question<'_> {
+    /// Whether the model reclaims by itself: where the recorded kernel did, and where less memory or other marks may make
+    /// it necessary.
+    pub(super) fn reclaims(&self, recorded: &RecordedReclaim) -> bool {
+        let tighter = self.schedule.moves_marks || self.options.memory.is_some();
+        self.options.reclaim == ReclaimChoice::Modelled && (recorded.pages > 0 || tighter)
+    }
+
+    /// What a reader must know of the settings.
+    pub(super) fn notes(&self, prepared: &Prepared<'_>) -> Vec<String> {
+        let mut all = vec![];
+        let recorded = prepared.settings(&self.options.recorded);
+        all.extend(self.guessed.map(|g| {
+            format!(
+                "Nobody recorded {PROACTIVENESS} after it was changed: that it was {} from {:.1} s on is a guess, by where \
+                 the recorded kernel's runs ended. Say what it was (--recorded {PROACTIVENESS}=VALUE@SECONDS).",
+                g.percent,
+                prepared.seconds(g.from)
+            )
+        }));
+        let unknown = |s: &&Setting| recorded.values(&s.name).is_empty();
+        let asked: BTreeSet<&str> = self
+            .options
+            .set
+            .iter()
+            .filter(unknown)
+            .map(|s| &s.name[..])
+            .collect();
+        if self.recorded_era && !asked.is_empty() {
+            let names: Vec<&str> = asked.into_iter().collect();
+            all.push(format!(
+                "The recording does not show {} of its host. If what was asked for is what it had, say so (--recorded), \
+                 and the answer is held against it.",
+                names.join(", ")
+            ));
+        }
+        let generations = recorded.value("lru_gen/enabled", prepared.start.time);
+        let generations =
+            generations.and_then(|v| u64::from_str_radix(v.trim_start_matches("0x"), 16).ok());
+        if generations.is_some_and(|bits| bits & 1 == 1) && self.reclaims(&prepared.reclaim) {
+            all.push(
+                "The recorded kernel reclaims by generations (MGLRU, lru_gen/enabled), this model by active and inactive \
+                 lists: which pages go, how many at a time and by whom will differ."
+                    .into(),
+            );
+        }
+        all
     }
 }

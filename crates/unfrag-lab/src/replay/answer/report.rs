@@ -15,8 +15,11 @@ pub struct Report {
     pub recording: RecordingSummary,
     /// `predict` or `observe`.
     pub mode: String,
-    /// `exact` (began at the kernel's own free lists), `occupancy` or `counts`.
+    /// `exact` (began at the kernel's own free lists), `occupancy`, `counts`, or `boot` (each kernel placed anew what was
+    /// in use).
     pub start: String,
+    /// Settings that were asked for, as `NAME=VALUE` or `NAME=VALUE@SECONDS`.
+    pub asked_settings: Vec<String>,
     /// How far the first touches of the trace show the order of the start's lists; `null` from an exact start.
     pub start_lists: Option<ListOrder>,
     /// What the recorded kernel itself showed, at each snapshot.
@@ -83,6 +86,9 @@ pub struct RecordingSummary {
     pub events: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// Share of the pages that the host allocated between the first and the last snapshot of which the trace has the
+    /// events; `null` if the snapshots do not tell it.
+    pub share_of_allocations: Option<f64>,
     /// Length of the trace in seconds.
     pub seconds: f64,
     /// Memory that the page allocator manages, in bytes.
@@ -102,6 +108,11 @@ pub struct KernelReport {
     pub kernel: String,
     /// Whether this is the era that was recorded.
     pub recorded_era: bool,
+    /// Why the replay says nothing: the model broke down; `null` where it did not. Then the numbers of this kernel are
+    /// those of a host that no longer did its work.
+    pub broke_down: Option<String>,
+    /// Settings of the recorded host that nobody recorded, and that were guessed, by name.
+    pub guessed_settings: Vec<String>,
     /// Every sysctl and switch in force, by name.
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Against the recorded snapshots; `null` unless this is the recorded era.

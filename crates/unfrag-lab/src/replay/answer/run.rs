@@ -6,14 +6,18 @@
 //! run on all CPUs.
 
 use super::accuracy::{Forecast, measure};
+use super::breakdown::breakdown;
+use super::chance::{Chance, chances};
 use super::ensemble::{self, Job};
 use super::member::Member;
 use super::observe::observe;
-use super::options::{Mode, Options};
+use super::options::{LEAST_SHARE, Mode, Options};
 use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
+use super::schedule::PROACTIVENESS;
 use super::watch::Watch;
 use crate::afford;
+use crate::era::settings::Setting;
 use crate::error::{Asked, Error, Remedy, Result};
 use crate::geometry::{Sizes, large_order};
 use crate::host::Host;
@@ -21,6 +25,35 @@ use crate::input::Input;
 use crate::parallel::{both, threads};
 use crate::replay::model::{Prepared, resized};
 use crate::replay::start::{StartChoice, zone_facts};
+use crate::report::number::percent;
+use unfrag_linux::share::Share;
+
+/// The share of what the host allocated that is in the events, which has to be enough for what is asked.
+fn share(input: &Input<'_>, options: &Options) -> Result<Option<Share>> {
+    let share = input.share()?;
+    let is_little = |s: &Share| s.fraction() < LEAST_SHARE;
+    let Some(little) = share.filter(is_little) else {
+        return Ok(share);
+    };
+    // Where nothing is foretold, there is nothing to refuse.
+    if options.any_share || options.mode == Mode::Observe {
+        return Ok(share);
+    }
+    let meta = &input.recording.meta;
+    let what = format!(
+        "its trace has {} of the pages that the host allocated meanwhile; the rest changed memory too, so that below \
+         {} a replay tells nothing",
+        percent(little.fraction()),
+        percent(LEAST_SHARE)
+    );
+    let is_of_command = meta.facts.get("scope").is_some_and(|s| s == "command");
+    Err(
+        Error::lacking(what).remedy(match meta.lost_events() > 0 && !is_of_command {
+            true => Remedy::RecordWithoutLoss,
+            false => Remedy::RecordHost,
+        }),
+    )
+}
 
 /// What a recording becomes from one start, and what its kernel showed from there on.
 struct Beginning<'r> {
@@ -38,14 +71,14 @@ impl<'r> Beginning<'r> {
     /// A kernel that replays from here.
     fn ask<'a>(&'a self, name: &str, options: &'a Options) -> Result<KernelReplay<'a, 'r>> {
         let question = self.prepared.question(name, options)?;
-        let reclaims = self.prepared.modelled_reclaim(options).is_some();
+        let reclaims = question.reclaims(&self.prepared.reclaim);
         let asked = options.members.unwrap_or(ensemble::MEMBERS);
         ensemble::check(asked)?;
         Ok(KernelReplay {
             from: self,
             question,
             reclaims,
-            paces: ensemble::paces(if reclaims { asked } else { 1 }),
+            chances: chances(if reclaims { asked } else { 1 }),
         })
     }
 }
@@ -57,7 +90,7 @@ struct KernelReplay<'a, 'r> {
     /// Whether the model reclaims by itself.
     reclaims: bool,
     /// Of each member.
-    paces: Vec<u32>,
+    chances: Vec<Chance>,
 }
 
 impl KernelReplay<'_, '_> {
@@ -96,7 +129,7 @@ impl KernelReplay<'_, '_> {
         };
         let ensemble = pooled.then(|| Ensemble {
             members: members.len() as u64,
-            pace: ensemble::range(&self.paces),
+            pace: ensemble::range(&self.chances),
             free_pages_skill: skills(),
         });
         let mut accuracy = judge(&samples);
@@ -113,6 +146,8 @@ impl KernelReplay<'_, '_> {
         Ok(KernelReport {
             kernel: q.preset.name.into(),
             recorded_era: q.recorded_era,
+            broke_down: breakdown(&totals, &failures),
+            guessed_settings: q.guessed.iter().map(|_| PROACTIVENESS.into()).collect(),
             settings: first.settings,
             accuracy,
             accuracy_from_counts: None,
@@ -176,7 +211,7 @@ fn replay_kernels<'r>(
     let jobs: Vec<Job> = asked
         .iter()
         .enumerate()
-        .flat_map(|(k, asked)| Job::ensemble(k, &asked.paces, k < several))
+        .flat_map(|(k, asked)| Job::ensemble(k, &asked.chances, k < several))
         .collect();
     if let Some(bytes) = options.memory {
         let geometry = main.prepared.start.geometry;
@@ -192,12 +227,12 @@ fn replay_kernels<'r>(
     }
     let one = |job: &Job, watch: &mut dyn Watch| {
         let KernelReplay { from, question, .. } = &asked[job.kernel];
-        from.prepared.replay_once(question, job.pace, watch)
+        from.prepared.replay_once(question, job.chance, watch)
     };
     let mut members = ensemble::run(&jobs, threads(), one, watch)?.into_iter();
     let mut reports = vec![];
     for asked in &asked {
-        reports.push(asked.report(members.by_ref().take(asked.paces.len()).collect())?);
+        reports.push(asked.report(members.by_ref().take(asked.chances.len()).collect())?);
     }
     let from_counts = reports.split_off(several);
     for (i, counts) in compared.into_iter().zip(from_counts) {
@@ -211,7 +246,6 @@ fn may_compare(input: &Input<'_>, options: &Options) -> bool {
     let mut snapshots = input.recording.snapshots.iter();
     options.mode == Mode::Predict
         && matches!(options.start, StartChoice::Auto | StartChoice::Exact)
-        && options.set.is_empty()
         && options.memory.is_none()
         && snapshots.any(|s| s.content("freelists").is_some())
 }
@@ -228,6 +262,7 @@ pub fn replay<'r>(
 ) -> Result<Report> {
     let input = input.into();
     let rec = input.recording;
+    let share = share(&input, options)?;
     let (main, counts) = both(
         || Beginning::new(input.clone(), options.start),
         || may_compare(&input, options).then(|| Beginning::new(input.clone(), StartChoice::Counts)),
@@ -248,6 +283,7 @@ pub fn replay<'r>(
             cpus: prepared.start.cpus.len() as u32,
             events: input.events.len(),
             lost_events: rec.meta.lost_events(),
+            share_of_allocations: share.map(Share::fraction),
             seconds: prepared.seconds(last),
             managed_bytes: sizes.bytes(zones.iter().map(|z| z.config.managed).sum()),
             snapshots: recorded.len() as u64,
@@ -257,11 +293,13 @@ pub fn replay<'r>(
             Mode::Predict => "predict".into(),
             Mode::Observe => "observe".into(),
         },
-        start: match (prepared.exact, prepared.occupancy) {
-            (true, _) => "exact".into(),
-            (_, true) => "occupancy".into(),
+        start: match (options.start, prepared.exact, prepared.occupancy) {
+            (StartChoice::Boot, ..) => "boot".into(),
+            (_, true, _) => "exact".into(),
+            (_, _, true) => "occupancy".into(),
             _ => "counts".into(),
         },
+        asked_settings: options.set.iter().map(Setting::to_string).collect(),
         start_lists: prepared.start.order_shown,
         recorded,
         kernels,

@@ -1,8 +1,11 @@
 //! One offset between the clock of the trace and that of the snapshots.
 //!
 //! A snapshot's vmstat counts the pages freed since boot, and the trace shows each free, so the counter
-//! dates the snapshot. The offset is the median over the snapshots. There is one for a whole recording,
-//! never one fitted to a snapshot.
+//! says how far the clocks are apart. The offset is the median over the snapshots. There is one for a whole
+//! recording, never one fitted to a snapshot.
+//!
+//! Where each file of a snapshot has a time of its own, that time dates it. The counter does not: some kernels
+//! trace a few frees more than they count, which moves a date by seconds where frees are rare.
 //!
 //! Where one time stands for all files of a snapshot, buddyinfo was read some time before vmstat: on a
 //! busy host tens of milliseconds, in which thousands of pages are allocated and freed. That lead, too, is
@@ -27,6 +30,13 @@ const MAX_SPAN_NS: u64 = 30_000_000;
 /// and where one time stands for all of them.
 const SAME_CLOCK_NS: [i64; 2] = [100_000_000, 3_000_000];
 
+/// Farthest that the counter may lead from the time of its snapshot, in nanoseconds.
+const FARTHEST_NS: u64 = 500_000_000;
+
+/// Snapshots from which the counter at the beginning of the trace is taken: so few that a kernel that counts less than
+/// it traces is not off by then.
+const NEAR_THE_BEGINNING: usize = 3;
+
 /// Rounds in which offset and counter are brought together.
 const ROUNDS: usize = 4;
 
@@ -43,6 +53,10 @@ pub struct Clock {
     freed: RunningSum,
     /// `pgfree` before the first of them.
     before: Option<i64>,
+    /// Whether each file of a snapshot has a time of its own.
+    fine: bool,
+    /// `pgfree` before the first of them by each of the first snapshots within the trace: the least and the most.
+    before_first: Vec<(i64, i64)>,
 }
 
 impl Clock {
@@ -60,6 +74,8 @@ impl Clock {
             lead: 0,
             freed,
             before: None,
+            fine,
+            before_first: vec![],
         };
         let mut seen = vec![];
         if is_whole(rec) {
@@ -88,10 +104,13 @@ impl Clock {
                 _ => break,
             }
         }
+        clock.drop_offset_that_explains_nothing(&seen, rec.meta.snapshot_offset_ns)?;
         if clock.offset.abs() < SAME_CLOCK_NS[usize::from(!fine)] {
             clock.offset = 0;
         }
-        if !fine {
+        if fine {
+            clock.before_first = clock.constants_at_first(rec)?;
+        } else {
             clock.lead = clock.lead_of_buddyinfo(rec, &net)?;
         }
         Ok(clock)
@@ -130,21 +149,57 @@ impl Clock {
     /// # Errors
     /// If the mark's vmstat cannot be read.
     pub fn begins_at(&self, mark: &Snapshot) -> Result<bool> {
-        Ok(pgfree(mark)?
-            .zip(self.before)
-            .is_some_and(|((_, n), before)| n == before))
+        let Some((_, n)) = pgfree(mark)? else {
+            return Ok(false);
+        };
+        let near = self.before_first.iter();
+        Ok(Some(n) == self.before
+            || near
+                .clone()
+                .any(|&(least, most)| (least..=most).contains(&n)))
     }
 
-    /// Between which two frees of the trace a snapshot's vmstat was read, by its own counter, in
-    /// nanoseconds of the trace's clock; `None` if they are too far apart to say.
+    /// When a snapshot's vmstat was read, from and to, in nanoseconds of the trace's clock; `None` if that is not known
+    /// to within what tens of milliseconds change, or if the trace shows only some of the tasks that change it.
+    ///
+    /// A file's own time says it. The counter of pages freed does where one time stands for all files of a snapshot,
+    /// but not where it leads far from that time: a kernel that counts a few pages less than it traces moves it by
+    /// seconds where frees are rare.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn dates(&self, snap: &Snapshot) -> Result<Option<(u64, u64)>> {
-        let Some((_, n)) = pgfree(snap)? else {
+        let Some((time, n)) = pgfree(snap)? else {
             return Ok(None);
         };
-        Ok(self.span(n)?.filter(|(a, b)| b - a < MAX_SPAN_NS))
+        if self.fine {
+            return Ok(self.before.and(self.read(snap, "vmstat")));
+        }
+        let time = time.saturating_add_signed(-self.offset);
+        let is_near = |a: u64, b: u64| {
+            (time.saturating_sub(FARTHEST_NS)..=time.saturating_add(FARTHEST_NS))
+                .contains(&(a / 2 + b / 2))
+        };
+        let span = self.span(n)?;
+        Ok(span.filter(|&(a, b)| b - a < MAX_SPAN_NS && is_near(a, b)))
+    }
+
+    /// When a file of a snapshot was read, from and to, in nanoseconds of the trace's clock.
+    fn read(&self, snap: &Snapshot, name: &str) -> Option<(u64, u64)> {
+        let file = snap.files.iter().find(|f| f.name == name)?;
+        let of = |t: u64| t.saturating_add_signed(-self.offset);
+        file.time.map(|(a, b)| (of(a), of(b)))
+    }
+
+    /// When a snapshot's zoneinfo was read, in nanoseconds of the trace's clock; where it has no time of its own, it was
+    /// next to vmstat.
+    ///
+    /// # Errors
+    /// As of [`dates`](Self::dates).
+    pub fn date_of_zoneinfo(&self, snap: &Snapshot) -> Result<Option<u64>> {
+        let own = self.read(snap, "zoneinfo").filter(|_| self.fine);
+        let own = own.map(|(a, b)| a / 2 + b / 2);
+        Ok(self.date(snap)?.map(|beside| own.unwrap_or(beside)))
     }
 
     /// The middle of [`dates`](Self::dates).
@@ -155,10 +210,37 @@ impl Clock {
         Ok(self.dates(snap)?.map(|(a, b)| a / 2 + b / 2))
     }
 
+    /// `pgfree` before the first event by each of the first snapshots within the trace, whose own times say how much of
+    /// the trace they have counted.
+    fn constants_at_first(&self, rec: &Recording) -> Result<Vec<(i64, i64)>> {
+        let Some((first, last)) = self.freed.span().filter(|_| self.before.is_some()) else {
+            return Ok(vec![]);
+        };
+        let mut all = vec![];
+        for s in &rec.snapshots {
+            let (Some((_, n)), Some((from, to))) = (pgfree(s)?, self.read(s, "vmstat")) else {
+                continue;
+            };
+            if from >= first && to <= last {
+                all.push((n - self.freed.at(to)?, n - self.freed.at(from)?));
+            }
+            if all.len() == NEAR_THE_BEGINNING {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
     /// By how much the counter is ahead of the trace, under the present offset: the median over snapshots.
     fn constant(&self, seen: &[(u64, i64)]) -> Result<Option<i64>> {
+        let ahead = self.ahead(seen)?;
+        Ok(ahead.get(ahead.len() / 2).copied())
+    }
+
+    /// By how much the counter is ahead of the trace at each snapshot, ascending.
+    fn ahead(&self, seen: &[(u64, i64)]) -> Result<Vec<i64>> {
         let Some((first, last)) = self.freed.span() else {
-            return Ok(None);
+            return Ok(vec![]);
         };
         let mut all = vec![];
         for &(time, n) in seen {
@@ -168,7 +250,29 @@ impl Clock {
             }
         }
         all.sort_unstable();
-        Ok(all.get(all.len() / 2).copied())
+        Ok(all)
+    }
+
+    /// Goes back to the offset that the maker noted, unless the one that was found brings counter and trace together:
+    /// a counter that runs behind the trace leads to an offset under which they are as far apart as without it.
+    fn drop_offset_that_explains_nothing(&mut self, seen: &[(u64, i64)], noted: i64) -> Result<()> {
+        if self.offset == noted {
+            return Ok(());
+        }
+        let found = self.misfit(seen)?;
+        let clock = std::mem::replace(&mut self.offset, noted);
+        if found < self.misfit(seen)? / 2 {
+            self.offset = clock;
+        }
+        self.before = self.constant(seen)?;
+        Ok(())
+    }
+
+    /// How far counter and trace are apart over all snapshots, in pages, under the present offset.
+    fn misfit(&self, seen: &[(u64, i64)]) -> Result<u64> {
+        let ahead = self.ahead(seen)?;
+        let middle = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+        Ok(ahead.iter().map(|n| n.abs_diff(middle)).sum())
     }
 
     /// From when to when the counter stood at `n`.

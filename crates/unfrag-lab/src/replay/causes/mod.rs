@@ -29,7 +29,7 @@
 //! - `trace`: goes through the recording event by event. `walk`: what is known of each frame, and rule 3.
 //!   `migration`: rules 1 and 2. `stack_frees`: rule 4. `kswapd`: rule 5.
 //! - [`unseen`]: allocations that vmstat counts and the trace lacks. `recorded_reclaim`: what the recorded
-//!   kernel's reclaim took, and how fast it was.
+//!   kernel's reclaim took, and how fast it was. `page_cache`: what it could have taken beside that.
 
 pub mod clock;
 mod found;
@@ -39,6 +39,7 @@ mod kswapd;
 mod migration;
 mod operations;
 pub mod ops;
+mod page_cache;
 mod recorded_reclaim;
 mod stack_frees;
 mod tasks;
@@ -54,6 +55,7 @@ pub(crate) use huge_page::is_huge_page;
 pub use kernel_stack::is_page_directory;
 pub use operations::{Action, HostBlock, NONE, Op, Packed};
 pub use ops::Ops;
+pub use page_cache::PageCache;
 pub(crate) use recorded_reclaim::AS_RECORDED;
 pub use recorded_reclaim::{Pace, RecordedReclaim};
 pub use trace::causes;

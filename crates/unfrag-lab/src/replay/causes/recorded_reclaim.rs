@@ -2,6 +2,7 @@
 
 use super::found::Causes;
 use super::operations::{Action, Op};
+use super::page_cache::PageCache;
 use super::tasks::kswapd_of;
 use crate::error::Result;
 use crate::host::Host;
@@ -48,6 +49,10 @@ pub struct RecordedReclaim {
     pub cold: Bits,
     /// Frames in use at the start that reclaim took.
     pub cold_at_start: Vec<u32>,
+    /// What it could have taken beside that.
+    pub cache: PageCache,
+    /// Frames in use at the start that hold page cache beside those that reclaim took.
+    pub cached_at_start: Vec<u32>,
     /// How fast it was.
     pub pace: Pace,
     /// Runs of kswapd.
@@ -196,6 +201,7 @@ impl RecordedReclaim {
             pages += u64::from(matches!(op.action, Action::FreeReclaimed { order: 0, .. }));
         })?;
         let (cold, cold_at_start) = cold(causes)?;
+        let cache = PageCache::of(&input, &causes.ops, causes.first.len())?;
         let runs = runs.ended;
         let own = own_times(input.events, &kswapd_of, &runs)?;
         let runs: Vec<(Run, u64)> = runs.into_iter().zip(own).collect();
@@ -215,6 +221,8 @@ impl RecordedReclaim {
         Ok(RecordedReclaim {
             cold,
             cold_at_start,
+            cache,
+            cached_at_start: vec![],
             pace: Pace {
                 ns_per_scanned,
                 runs: paces,

@@ -70,46 +70,69 @@ fn unseen<'s>(
     })?;
     added?;
     let taken = taken.finish()?;
-    // The largest difference so far, and the last time at which the counter was read.
+    let huge = 1i64 << large_order(geometry);
+    // The largest difference so far, and the last time at which the counters were read.
     let mut ahead: Option<(i64, u64)> = None;
+    // Successes of direct compaction that captured a huge page, by all that is known up to the last snapshot.
+    let (mut successes, mut captured) = (0, 0);
     let mut all = vec![];
     for snap in snapshots {
-        let (Some(counted), Some((from, to))) = (pgalloc(snap, geometry)?, clock.dates(snap)?)
-        else {
+        let (Some(counted), Some((from, to))) = (counted(snap)?, clock.dates(snap)?) else {
             continue;
         };
-        let most = counted - taken.at(from)?;
-        let least = counted - taken.at(to)?;
+        let more = (counted.successes - successes).max(0);
+        (successes, captured) = (counted.successes, captured + more);
+        let at = |time, captured| -> Result<i64> {
+            Ok(counted.allocated + huge * captured - taken.at(time)?)
+        };
         ahead = match ahead {
-            // What the counter had before the first snapshot.
-            None => Some((most, to)),
-            Some((seen, since)) if least > seen => {
-                let pages = (least - seen) as u64;
-                all.push(Unseen { since, pages });
-                Some((least, to))
+            // What the counters had before the first snapshot.
+            None => Some((at(from, captured)?, to)),
+            Some((seen, since)) => {
+                // A success without a capture is counted where its page is allocated: not twice.
+                let surplus = (at(to, captured)? - seen).max(0);
+                captured -= more.min((surplus + huge / 2) / huge);
+                match at(to, captured)? {
+                    least if least > seen => {
+                        let pages = (least - seen) as u64;
+                        all.push(Unseen { since, pages });
+                        Some((least, to))
+                    }
+                    _ => Some((seen, to)),
+                }
             }
-            Some((seen, _)) => Some((seen, to)),
         };
     }
     Ok(all)
 }
 
-/// Pages that a snapshot counts as allocated.
-fn pgalloc(snap: &Snapshot, geometry: Geometry) -> Result<Option<i64>> {
+/// What a snapshot counts since the boot.
+struct Counted {
+    /// Pages allocated, but those that direct compaction captured.
+    allocated: i64,
+    /// Successes of direct compaction. A huge page that it captures is traced, but not counted.
+    successes: i64,
+}
+
+fn counted(snap: &Snapshot) -> Result<Option<Counted>> {
     let Some(text) = snap.file("vmstat") else {
         return Ok(None);
     };
     let stat = VmStat::parse(text)?;
-    let counted: u64 = stat
+    let allocated: u64 = stat
         .counters
         .iter()
         .filter(|c| c.0.starts_with("pgalloc_"))
         .map(|c| c.1)
         .fold(0, u64::saturating_add);
-    let captured = stat.get("compact_success").unwrap_or(0);
-    // A huge page that direct compaction captures is traced, but not counted.
-    let pages = 1 << large_order(geometry);
-    let captured = plausible(captured.saturating_mul(pages));
-    let counted = plausible(counted).filter(|&n| n > 0);
-    Ok(counted.zip(captured).map(|(n, captured)| n + captured))
+    let successes = stat.get("compact_success").unwrap_or(0);
+    // As pages they are no more than a host can count.
+    let successes = plausible(successes.saturating_mul(1 << 16)).map(|n| n >> 16);
+    let allocated = plausible(allocated).filter(|&n| n > 0);
+    Ok(allocated
+        .zip(successes)
+        .map(|(allocated, successes)| Counted {
+            allocated,
+            successes,
+        }))
 }

@@ -4,9 +4,18 @@ use super::host::ReplayHost;
 use crate::error::{Error, Result};
 use crate::replay::start::holds;
 use crate::replay::start::{Frame, Start};
-use unfrag::kernel::{Pcp, Rules, Sysctl};
+use unfrag::kernel::{Pcp, Reserve, Rules, Sysctl};
 use unfrag::restore::{Restore, RestoreError, SetSizes};
 use unfrag::{Config, CpuId, Geometry, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
+
+/// What of the recorded kernel's own sizes a model keeps.
+#[derive(Clone, Copy)]
+struct Keep {
+    /// Watermarks.
+    marks: bool,
+    /// Sizes of per-CPU lists.
+    sets: bool,
+}
 
 impl Start {
     /// The model at this state, under the given rules, in `memory` (see [`words`](Self::words)).
@@ -18,6 +27,46 @@ impl Start {
         rules: Rules,
         sysctl: Sysctl,
         recorded_marks: bool,
+        memory: &'m mut [u64],
+    ) -> Result<Manager<'m, ReplayHost>> {
+        let keep = Keep {
+            marks: recorded_marks,
+            sets: recorded_marks,
+        };
+        self.restored(rules, sysctl, keep, memory)
+    }
+
+    /// The model of another kernel at this state: what is free and in use, the types of pageblocks and the order of
+    /// lists are the host's, which its history made. How long per-CPU lists get is the kernel's own matter.
+    ///
+    /// # Errors
+    /// As of [`manager`](Self::manager).
+    pub fn inherited<'m>(
+        &self,
+        rules: Rules,
+        sysctl: Sysctl,
+        recorded_marks: bool,
+        memory: &'m mut [u64],
+    ) -> Result<Manager<'m, ReplayHost>> {
+        let keep = Keep {
+            marks: recorded_marks,
+            sets: false,
+        };
+        self.restored(rules, sysctl, keep, memory)
+    }
+
+    /// Whether a kernel with these rules can begin at this state: it groups pages by mobility in pageblocks of the same
+    /// size, and keeps no reserve that is made at boot.
+    pub fn can_be_inherited(&self, rules: &Rules) -> bool {
+        let grouped = rules.pageblocks().is_some() && self.geometry_under(rules) == self.geometry;
+        grouped && !matches!(rules.reserve(), Reserve::Blocks { .. })
+    }
+
+    fn restored<'m>(
+        &self,
+        rules: Rules,
+        sysctl: Sysctl,
+        keep: Keep,
         memory: &'m mut [u64],
     ) -> Result<Manager<'m, ReplayHost>> {
         let zones = self.zone_configs();
@@ -40,7 +89,7 @@ impl Start {
             }
         }
         for (id, (z, free)) in (0..).map(ZoneId).zip(self.zones.iter().zip(free)) {
-            if recorded_marks {
+            if keep.marks {
                 edit.marks(id, z.marks, z.protection).map_err(bad)?;
             }
             edit.counters(id, z.highatomic, free, z.stat_threshold)
@@ -48,7 +97,7 @@ impl Start {
         }
         for set in &self.sets {
             if let Some((high, batch, factor)) = set.tuning
-                && recorded_marks
+                && keep.sets
             {
                 let sizes = SetSizes {
                     high,

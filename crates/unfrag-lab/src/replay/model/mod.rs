@@ -2,7 +2,7 @@
 //!
 //! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`]. `inference`: with an exact
 //!   start, it infers what left no event, among the operations to come (`coming`). `fit`: without one, it fits the start to the anchor.
-//! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
+//! - `boot`, `reboot`: a manager at the start's state, or one that boots and takes as much.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
 //!   `tally`: counts of what happened. `host`: what the allocator reports. `pause`: how long daemons work between two operations.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.

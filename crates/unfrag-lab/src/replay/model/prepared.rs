@@ -8,11 +8,13 @@
 use super::fit::fitted;
 use super::inference::{Inferred, infer};
 use super::sim::Sim;
-use crate::era::{Era, sysctl};
+use crate::era::Era;
+use crate::era::settings::{self, RecordedSettings, Setting};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::{Causes, HostBlock, RecordedReclaim};
+use crate::replay::start::cached_at_start;
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
 use unfrag_linux::recording::Snapshot;
@@ -62,7 +64,7 @@ impl<'r> Prepared<'r> {
             offset,
         } = plan;
         let rules = recorded_preset(era).rules;
-        let sysctl = sysctl::recorded(input.recording);
+        let sysctl = settings::recorded(input.recording);
         let (exact, occupancy) = match &beginning {
             Beginning::Exact(_) => (true, false),
             Beginning::Anchor(anchor) => (false, anchor.flags.is_some()),
@@ -96,13 +98,16 @@ impl<'r> Prepared<'r> {
             || RecordedReclaim::of(input.clone(), &causes),
         );
         firsts?.mark(&mut start);
+        let mut reclaim = reclaim?;
+        reclaim.cached_at_start =
+            cached_at_start(&start, &reclaim, snapshots[0].1, input.recording, offset)?;
         Ok(Prepared {
             input,
             era,
             start,
             exact,
             occupancy,
-            reclaim: reclaim?,
+            reclaim,
             inferred,
             snapshots,
             first,
@@ -114,6 +119,21 @@ impl<'r> Prepared<'r> {
     /// A time of the snapshots' clock in the trace's.
     pub fn trace_time(&self, time: u64) -> u64 {
         time.saturating_add_signed(-self.offset)
+    }
+
+    /// The recorded host's settings over time; `given` holds where the recording says something else, or nothing.
+    pub(crate) fn settings(&self, given: &[Setting]) -> RecordedSettings {
+        RecordedSettings::of(self.input.recording, self.first, self.offset, given)
+    }
+
+    /// The time of the trace so many nanoseconds after its first event.
+    pub(crate) fn after_first(&self, ns: u64) -> u64 {
+        self.first.saturating_add(ns)
+    }
+
+    /// Nanoseconds from the first event to a time of the trace.
+    pub(crate) fn since_first(&self, time: u64) -> u64 {
+        time.saturating_sub(self.first)
     }
 
     pub(crate) fn seconds(&self, time: u64) -> f64 {

@@ -1,8 +1,9 @@
 //! The occupancy of the start, placed by another era or in another memory.
 //!
-//! A kernel of another era would never have reached the recorded layout. So the model boots with all
-//! of its managed memory free, and allocates again what was in use at the start, by its own rules: the
-//! kernel's pages first, then those of users. The simulation keeps which recorded frame each page was.
+//! In a memory of another size, under rules that cannot begin at the recorded state, and where a fresh machine is
+//! asked for, the model boots with all of its managed memory free, and allocates again what was in use at the start, by
+//! its own rules: the kernel's pages first, then those of users. The simulation keeps which recorded frame each page
+//! was. What the host's history did to its memory is lost.
 
 use super::host::ReplayHost;
 use super::sim::Sim;

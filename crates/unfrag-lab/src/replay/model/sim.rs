@@ -10,14 +10,16 @@ use super::compaction::Compaction;
 use super::host::ReplayHost;
 use super::huge_tries::HugeFaults;
 use super::pause::LONGEST_PAUSE_NS;
-use super::reclaim::{Reclaim, RecordedDaemon};
+use super::reclaim::{Effort, Reclaim, RecordedDaemon, Waits};
 use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim, is_huge_page};
 use std::collections::BTreeMap;
 use unfrag::frame::FrameKind;
 use unfrag::kernel::Pcp;
-use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
+use unfrag::{
+    AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, Sysctl, ZoneId, ZoneKind,
+};
 
 /// A model and the operations carried out on it so far.
 pub struct Sim<'m> {
@@ -77,11 +79,10 @@ impl<'m> Sim<'m> {
         }
     }
 
-    /// Lets the model reclaim by itself from now on. `pace`: the time that its kswapd takes for a page, in
-    /// thousandths of the recorded time.
-    pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
+    /// Lets the model reclaim by itself from now on.
+    pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, effort: Effort) {
         let names = &self.model_frames;
-        self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
+        self.reclaim = Some(Reclaim::new(evidence, effort, &mut self.manager, names));
     }
 
     /// Lets the model compact by itself from now on; the recorded kernel's moves only rename pages. Its reclaim has to
@@ -89,6 +90,26 @@ impl<'m> Sim<'m> {
     pub fn enable_own_compaction(&mut self, recorded: &RecordedDaemon) {
         if let Some(r) = &mut self.reclaim {
             r.enable_compaction(&mut self.manager, &self.model_frames, recorded);
+        }
+    }
+
+    /// Requests that a real host would have let wait until other tasks give memory back.
+    pub fn waits(&self) -> Waits {
+        self.reclaim
+            .as_ref()
+            .map_or_else(Waits::default, Reclaim::waits)
+    }
+
+    /// Changes settings from a time on. Writing one for compaction ahead of demand makes its daemon look at once.
+    pub fn change_settings(&mut self, sysctl: &Sysctl, time: u64) {
+        let before = self.manager.inspect().sysctl().compaction_proactiveness;
+        self.manager.lab().change_settings(sysctl);
+        let now = sysctl.compaction_proactiveness;
+        if let Some(r) = &mut self.reclaim
+            && now != before
+            && now > 0
+        {
+            r.look_ahead(time);
         }
     }
 

@@ -32,8 +32,7 @@ pub struct Anchor {
     pub flags: Option<PageFlags>,
     /// Time of buddyinfo in nanoseconds of the trace clock.
     pub time: u64,
-    /// When vmstat, and zoneinfo next to it, were read, by vmstat's own counter; `None` if it does
-    /// not say.
+    /// When zoneinfo was read, in nanoseconds of the trace clock; `None` if that is not known.
     pub dated: Option<u64>,
     /// Numbers of the CPUs, by index.
     pub cpus: Vec<u32>,

@@ -13,4 +13,7 @@ pub enum StartChoice {
     Occupancy,
     /// From what any host shows.
     Counts,
+    /// Where a kernel that boots with all memory free would put what was in use, by its own rules: what a fresh machine
+    /// becomes, without the host's history.
+    Boot,
 }

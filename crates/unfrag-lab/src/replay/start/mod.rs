@@ -12,12 +12,14 @@
 //! - `choice`: where a replay may begin. `plan`: [`Plan`].
 //! - `arrange`, `block_types`: which frames were free, and types of pageblocks, where nobody recorded them.
 //! - `used_up`, `refills`: what first allocations show of the lists. `list_order`: how much that covers.
+//! - `cached`: which frames in use held page cache.
 //! - `shown`: free lists of a snapshot, checked against their zone.
 //! - `percpu`, `pcp_trace`: what waited on per-CPU lists. `touched`: what the trace before the anchor did.
 
 pub mod anchor;
 mod arrange;
 mod block_types;
+mod cached;
 mod choice;
 pub mod counts;
 pub mod evidence;
@@ -35,6 +37,7 @@ mod zones;
 
 pub use anchor::Anchor;
 pub(crate) use arrange::is_cached;
+pub(crate) use cached::cached_at_start;
 pub use choice::StartChoice;
 pub use evidence::BeforeAnchor;
 pub use list_order::ListOrder;

@@ -93,7 +93,8 @@ impl<'r> Plan<'r> {
         // The text of free lists has no sizes: it is of hosts with the usual ones.
         let mark = mark.filter(|_| geometry == Geometry::PAGES_4K);
         let exact_mark = match (choice, mark) {
-            (StartChoice::Counts | StartChoice::Occupancy, _) | (StartChoice::Auto, None) => None,
+            (StartChoice::Counts | StartChoice::Occupancy, _)
+            | (StartChoice::Auto | StartChoice::Boot, None) => None,
             (_, Some(s)) => Some(s),
             (StartChoice::Exact, None) => {
                 return Err(Error::lacking(
@@ -106,7 +107,7 @@ impl<'r> Plan<'r> {
         let before = begins.iter().copied().rfind(flagged);
         let anchor = match choice {
             StartChoice::Counts => anchor,
-            StartChoice::Exact | StartChoice::Auto => before.unwrap_or(anchor),
+            StartChoice::Exact | StartChoice::Auto | StartChoice::Boot => before.unwrap_or(anchor),
             StartChoice::Occupancy => {
                 let inside = || within.iter().map(|w| w.1).find(flagged);
                 before.or_else(inside).ok_or_else(|| {
@@ -175,7 +176,7 @@ fn anchored_beginning(
     choice: StartChoice,
     walked: Option<Walked>,
 ) -> Result<(Causes, Beginning)> {
-    let dated = clock.date(anchor)?;
+    let dated = clock.date_of_zoneinfo(anchor)?;
     let time = clock.buddyinfo(anchor).unwrap_or(0);
     let mut anchor = Anchor::read(anchor, time, &*input.cpus()?, input.geometry()?)?;
     anchor.dated = dated;
@@ -219,7 +220,7 @@ fn walked_whole(input: &Input<'_>, era: Era, choice: StartChoice) -> Option<Walk
         |s: &Snapshot| s.content("freelists").is_some() || s.content(kpageflags::NAME).is_some();
     let by_counts = match choice {
         StartChoice::Counts => true,
-        StartChoice::Auto => !snapshots.iter().any(shows_more),
+        StartChoice::Auto | StartChoice::Boot => !snapshots.iter().any(shows_more),
         StartChoice::Exact | StartChoice::Occupancy => false,
     };
     let zones = snapshots.iter().filter(|_| by_counts);

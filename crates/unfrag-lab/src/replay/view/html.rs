@@ -6,7 +6,7 @@
 
 use super::reduction;
 use super::side_by_side;
-use super::trust::trust;
+use super::trust::{trust, unmeasured};
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
@@ -140,7 +140,7 @@ fn accuracy(report: &Report) -> String {
         paragraph(
             &mut out,
             "hint",
-            "Not measured: none of these kernels is the recorded one.",
+            &format!("Not measured. {}", unmeasured(report)),
         );
     }
     out

@@ -7,7 +7,7 @@ use super::wording;
 use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
-use crate::replay::answer::report::{Failure, KernelReport, ZoneSample};
+use crate::replay::answer::report::{Failure, KernelReport, Sample, ZoneSample};
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 use std::collections::BTreeSet;
@@ -18,25 +18,94 @@ const UNKNOWN: &str = "-";
 /// The row of an ensemble.
 const SPREAD: &str = "least - most of the replays";
 
-/// The end state of one zone.
+/// One zone of one column: its states at the end, at the beginning, and between.
+struct Column<'a> {
+    end: Option<&'a ZoneSample>,
+    begin: Option<&'a ZoneSample>,
+    all: Vec<&'a ZoneSample>,
+}
+
+impl<'a> Column<'a> {
+    fn of(zone: &ZoneChoice, samples: &'a [Sample]) -> Column<'a> {
+        let all: Vec<&ZoneSample> = samples.iter().filter_map(|s| zone.of(s)).collect();
+        Column {
+            end: all.last().copied(),
+            begin: all.first().copied(),
+            all,
+        }
+    }
+}
+
+/// One zone: its state at the end, and beside it what stands at the beginning, since columns that begin differently
+/// cannot be compared by their ends.
 pub fn zone_table(report: &Report, zone: &ZoneChoice) -> SideBySide {
-    let recorded = zone.last(&report.recorded);
     let mut heads = Vec::new();
-    if recorded.is_some() {
+    let mut columns = vec![];
+    if zone.last(&report.recorded).is_some() {
         heads.push("recorded".to_string());
+        columns.push(Column::of(zone, &report.recorded));
     }
     heads.extend(kernel_names(report));
-    let kernels = report.kernels.iter().map(|k| zone.last(&k.samples));
-    let states: Vec<Option<&ZoneSample>> = recorded.map(Some).into_iter().chain(kernels).collect();
+    columns.extend(answers(report).map(|k| Column::of(zone, &k.samples)));
     SideBySide {
         heads,
-        rows: zone_rows(&states, &report.recording.sizes),
+        rows: zone_rows(&columns, &report.recording.sizes),
     }
+}
+
+/// A number whose course over the replay is shown.
+struct Course<'a> {
+    of: &'a dyn Fn(&ZoneSample) -> Option<f64>,
+    /// A value, and a change with its sign.
+    text: fn(f64) -> String,
+}
+
+impl Course<'_> {
+    /// Rows below that of its value at the end: the value at the beginning, the change, and the mean of all snapshots.
+    fn rows(&self, columns: &[Column<'_>]) -> [Row; 3] {
+        let row = |label: &str, value: &dyn Fn(&Column) -> Option<String>| Row {
+            label: label.into(),
+            depth: 1,
+            values: columns
+                .iter()
+                .map(|c| value(c).unwrap_or_else(|| UNKNOWN.into()))
+                .collect(),
+        };
+        let change = |c: &Column| {
+            let change = (self.of)(c.end?)? - (self.of)(c.begin?)?;
+            let text = (self.text)(change.abs());
+            Some(match change {
+                n if n > 0.0 => format!("+{text}"),
+                n if n < 0.0 => format!("-{text}"),
+                _ => text,
+            })
+        };
+        let mean = |c: &Column| {
+            let all: Vec<f64> = c.all.iter().filter_map(|z| (self.of)(z)).collect();
+            (!all.is_empty()).then(|| (self.text)(all.iter().sum::<f64>() / all.len() as f64))
+        };
+        [
+            row("at the beginning", &|c| {
+                Some((self.text)((self.of)(c.begin?)?))
+            }),
+            row("change", &change),
+            row("mean of the snapshots", &mean),
+        ]
+    }
+}
+
+/// A whole number, and an index.
+fn whole(n: f64) -> String {
+    thousands(n.round() as u64)
+}
+
+fn index_text(n: f64) -> String {
+    format!("{n:.3}")
 }
 
 /// Totals of the whole replay.
 pub fn totals_table(report: &Report) -> SideBySide {
-    let kernels = &report.kernels;
+    let kernels: Vec<&KernelReport> = answers(report).collect();
     // What a reader asks for first, then the rest by name.
     const FIRST: [&str; 3] = ["allocations", "frees", "fallbacks"];
     let rank = |name: &str| FIRST.iter().position(|f| *f == name).unwrap_or(FIRST.len());
@@ -69,11 +138,18 @@ pub fn failures_by_kind(report: &Report) -> Vec<((u8, &str), Vec<u64>)> {
     kinds
 }
 
-fn kernel_names(report: &Report) -> impl Iterator<Item = String> {
-    report.kernels.iter().map(|k| k.kernel.clone())
+/// The kernels that have an answer.
+fn answers(report: &Report) -> impl Iterator<Item = &KernelReport> {
+    report.kernels.iter().filter(|k| k.broke_down.is_none())
 }
 
-fn zone_rows(states: &[Option<&ZoneSample>], sizes: &Sizes) -> Vec<Row> {
+fn kernel_names(report: &Report) -> impl Iterator<Item = String> {
+    answers(report).map(|k| k.kernel.clone())
+}
+
+fn zone_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
+    let states: Vec<Option<&ZoneSample>> = columns.iter().map(|c| c.end).collect();
+    let course = |of: &dyn Fn(&ZoneSample) -> Option<f64>, text| Course { of, text }.rows(columns);
     let large = sizes.large_order();
     let text = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<String>| Row {
         label: label.into(),
@@ -86,13 +162,10 @@ fn zone_rows(states: &[Option<&ZoneSample>], sizes: &Sizes) -> Vec<Row> {
     let count = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<u64>| {
         text(depth, label, &|z| value(z).map(thousands))
     };
+    let unusable = |z: &ZoneSample, order: u8| z.unusable_index.get(&order.to_string()).copied();
     let index = |order: u8| {
         let label = format!("Unusable index, order {order} ({})", sizes.of_order(order));
-        text(0, &label, &|z| {
-            z.unusable_index
-                .get(&order.to_string())
-                .map(|v| format!("{v:.3}"))
-        })
+        text(0, &label, &|z| unusable(z, order).map(index_text))
     };
     let heading = |label: &str| Row {
         label: label.into(),
@@ -106,14 +179,19 @@ fn zone_rows(states: &[Option<&ZoneSample>], sizes: &Sizes) -> Vec<Row> {
             let [least, most] = z.spread.as_ref()?.free_pages;
             Some(format!("{} - {}", thousands(least), thousands(most)))
         }),
-        count(0, "On per-CPU lists, pages", &|z| z.pcp_pages),
-        count(0, &format!("Free {} blocks", sizes.of_order(large)), &|z| {
-            Some(z.free_huge_blocks)
-        }),
-        index(3),
-        index(large),
-        heading("Free blocks"),
     ];
+    rows.extend(course(&|z| Some(z.free_pages as f64), whole));
+    rows.push(count(0, "On per-CPU lists, pages", &|z| z.pcp_pages));
+    rows.push(count(
+        0,
+        &format!("Free {} blocks", sizes.of_order(large)),
+        &|z| Some(z.free_huge_blocks),
+    ));
+    rows.extend(course(&|z| Some(z.free_huge_blocks as f64), whole));
+    rows.push(index(3));
+    rows.push(index(large));
+    rows.extend(course(&|z| unusable(z, large), index_text));
+    rows.push(heading("Free blocks"));
     let known = || states.iter().flatten().copied();
     if known().all(|z| z.spread.is_none()) {
         rows.retain(|r| r.label != SPREAD);
@@ -130,6 +208,11 @@ fn zone_rows(states: &[Option<&ZoneSample>], sizes: &Sizes) -> Vec<Row> {
         }));
     }
     rows.push(count(1, "mixed", &|z| z.mixed_pageblocks));
+    rows.push(heading("Unmovable pageblocks"));
+    rows.extend(course(
+        &|z| z.pageblocks.get("Unmovable").map(|n| *n as f64),
+        whole,
+    ));
     rows
 }
 

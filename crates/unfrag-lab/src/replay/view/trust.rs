@@ -144,7 +144,7 @@ impl Verdict {
     }
 
     /// Of all measures.
-    fn all(a: &Accuracy) -> Vec<Verdict> {
+    fn all(kernel: &KernelReport, a: &Accuracy) -> Vec<Verdict> {
         let mut all = vec![
             Verdict::of("the amount of free memory", &a.free_pages_error, FREE_PAGES),
             Verdict::of(
@@ -164,6 +164,13 @@ impl Verdict {
         let types = a.pageblock_type_error.as_ref();
         all.extend(types.map(|m| Verdict::of("the types of pageblocks", m, SHARES)));
         all.extend(a.huge_faults.as_ref().and_then(Verdict::of_faults));
+        if let Some(name) = kernel.guessed_settings.first() {
+            all.push(Verdict {
+                grade: Grade::Fair,
+                of: "a setting that nobody recorded",
+                why: format!("{name} is guessed"),
+            });
+        }
         if a.snapshots < ENOUGH_SNAPSHOTS {
             all.push(Verdict {
                 grade: Grade::Fair,
@@ -190,9 +197,12 @@ fn of_skill(skill: f64) -> String {
 /// How far the answer can be trusted, and why.
 pub fn trust(report: &Report) -> Trust {
     let mut kernels = report.kernels.iter();
-    let judged = kernels.find_map(|k| Some((k, k.accuracy.as_ref()?)));
+    let judged =
+        kernels.find_map(|k| Some((k, k.accuracy.as_ref().filter(|_| k.broke_down.is_none())?)));
     let worst = judged.and_then(|(kernel, accuracy)| {
-        let worst = Verdict::all(accuracy).into_iter().min_by_key(|v| v.grade)?;
+        let worst = Verdict::all(kernel, accuracy)
+            .into_iter()
+            .min_by_key(|v| v.grade)?;
         Some((kernel, accuracy, worst))
     });
     let mut sentences = vec![];
@@ -205,6 +215,8 @@ pub fn trust(report: &Report) -> Trust {
     }
     let Some((kernel, accuracy, worst)) = worst else {
         sentences.push(unmeasured(report).into());
+        push_breakdowns(report, &mut sentences);
+        sentences.extend(share(report));
         return Trust {
             grade: None,
             decided_by: None,
@@ -222,6 +234,7 @@ pub fn trust(report: &Report) -> Trust {
         worst.of,
         worst.why
     ));
+    push_breakdowns(report, &mut sentences);
     if report.kernels.iter().any(|k| !k.recorded_era) {
         sentences.push(
             "For the other kernels there is no recording to compare with: they run the same \
@@ -229,6 +242,7 @@ pub fn trust(report: &Report) -> Trust {
                 .into(),
         );
     }
+    sentences.extend(share(report));
     let lost = report.recording.lost_events;
     if lost > 0 {
         let all = lost.saturating_add(report.recording.events);
@@ -245,12 +259,31 @@ pub fn trust(report: &Report) -> Trust {
     }
 }
 
+/// Which kernels have no answer.
+fn push_breakdowns(report: &Report, sentences: &mut Vec<String>) {
+    for k in &report.kernels {
+        if let Some(why) = &k.broke_down {
+            sentences.push(format!("No answer under {}: {why}.", k.kernel));
+        }
+    }
+}
+
+/// How much of what the host allocated was recorded, where that is known.
+fn share(report: &Report) -> Option<String> {
+    let share = report.recording.share_of_allocations?;
+    Some(format!(
+        "The trace has {} of the pages that the host allocated.",
+        percent(share)
+    ))
+}
+
 /// Why nothing was measured.
-fn unmeasured(report: &Report) -> &'static str {
+pub(super) fn unmeasured(report: &Report) -> &'static str {
     match report.kernels.iter().any(|k| k.recorded_era) {
         true => {
-            "No snapshot after the first one shows what the recorded kernel did, under the settings \
-             that were asked for, so nothing here has been held against fact."
+            "The recorded kernel was asked for under other settings, memory or another beginning than it had, and no \
+             snapshot shows what it would have done, so nothing here has been held against fact. Ask for it as it was to \
+             see the error of the method."
         }
         false => {
             "None of the kernels asked for is the one that was recorded, so nothing here has \

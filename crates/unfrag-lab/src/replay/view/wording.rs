@@ -294,13 +294,18 @@ pub fn question_sentence(report: &Report) -> String {
         "exact" => "the kernel's own free lists",
         "occupancy" => "each page as the page flags of the first snapshot show it",
         "counts" => "the counts in the first snapshot",
+        "boot" => "a boot of its own that places anew what was in use",
         other => other,
     };
     if report.mode == "observe" {
         format!("Observed: every frame where the trace put it, from {start}.")
     } else {
+        let with = match report.asked_settings.is_empty() {
+            true => String::new(),
+            false => format!(" with {}", report.asked_settings.join(", ")),
+        };
         format!(
-            "Asked: what would memory have looked like under {}, starting at {start}?",
+            "Asked: what would memory have looked like under {}{with}, starting at {start}?",
             names.join(", ")
         )
     }

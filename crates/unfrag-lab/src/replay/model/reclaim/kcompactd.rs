@@ -115,6 +115,14 @@ impl ReplayKcompactd {
         }
     }
 
+    /// It looks at the node's score at a time, if it is asleep.
+    pub fn look_ahead(&mut self, time: u64) {
+        if self.is_asleep {
+            self.answer = Answer::Left(0);
+            self.next = Some(time);
+        }
+    }
+
     /// Works on a CPU up to a time; of a pause that is longer than [`LONGEST_PAUSE_NS`], in its beginning alone.
     pub fn run(
         &mut self,

@@ -1,6 +1,6 @@
 //! The model's own reclaim and compaction in a replay.
 //!
-//! - `requests`: what the simulation calls: [`Reclaim`].
+//! - `requests`: what the simulation calls: [`Reclaim`], with an [`Effort`].
 //! - `request_world`: direct reclaim of one request. `kswapd`, `kcompactd`: the daemons of a node.
 //! - `pages`: which pages may be reclaimed, and what is being written.
 
@@ -13,4 +13,4 @@ mod requests;
 mod tests;
 
 pub use kcompactd::RecordedDaemon;
-pub use requests::Reclaim;
+pub use requests::{Effort, Reclaim, Waits};

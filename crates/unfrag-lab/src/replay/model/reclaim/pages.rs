@@ -1,6 +1,6 @@
 //! The pages in use in a replay: which of them reclaim may take, and what is being written.
 //!
-//! Invariant: a page is taken only while it is cold. [`rename`](Pages::rename) reports each page that was taken or moved
+//! Invariant: a page is taken only while it is cold; page cache in use gets cold when it was asked for often enough. [`rename`](Pages::rename) reports each page that was taken or moved
 //! once.
 
 use crate::replay::causes::{HostBlock, NONE, Pace};
@@ -16,6 +16,24 @@ pub(super) const MIGRATING: u32 = 1 << 31;
 /// Most pages in use that are spared in a row. The next one is taken.
 pub(super) const MOST_SPARED: u32 = 1 << 16;
 
+/// What reclaim may do with a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// It is in use.
+    #[default]
+    InUse,
+    /// It is page cache in use, which goes when it was spared so many times more.
+    Cache(u8),
+    /// It may be taken.
+    Cold,
+}
+
+impl Hold {
+    pub fn is_cold(self) -> bool {
+        self == Hold::Cold
+    }
+}
+
 /// What became of a page that stands for a recorded one.
 #[derive(Clone, Copy, Debug)]
 enum Change {
@@ -28,8 +46,8 @@ enum Change {
 /// The owner of all pages of a replay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
-    /// By frame of the model: whether reclaim may take it.
-    cold: Vec<bool>,
+    /// By frame of the model: what reclaim may do with its page.
+    hold: Vec<Hold>,
     /// By frame of the model: the recorded frame that it stands for.
     host_frame: Vec<u32>,
     /// What became of pages since the last [`rename`](Pages::rename).
@@ -51,7 +69,7 @@ impl Pages {
     /// For so many frames, none of which stands for a recorded one yet.
     pub fn new(frames: usize, pace: &Pace) -> Pages {
         Pages {
-            cold: vec![false; frames],
+            hold: vec![Hold::InUse; frames],
             host_frame: vec![NONE; frames],
             in_swap: vec![false; frames],
             swap_left: pace.swap_pages,
@@ -93,14 +111,19 @@ impl Pages {
     /// Unmaps a page, for which it needs a place in swap.
     fn unmap(&mut self, page: Pfn) -> bool {
         let at = page.0 as usize;
-        if !self.cold[at] {
+        if let Hold::Cache(left) = self.hold[at] {
+            self.hold[at] = left.checked_sub(1).map_or(Hold::Cold, Hold::Cache);
+            // Page cache needs no place in swap.
+            return left == 0;
+        }
+        if !self.hold[at].is_cold() {
             // In use: it goes back to the active list, unless nothing else is left.
             self.spared += 1;
             if self.spared <= MOST_SPARED {
                 return false;
             }
             self.spared = 0;
-            self.cold[at] = true;
+            self.hold[at] = Hold::Cold;
         }
         if !self.in_swap[at] {
             if self.swap_left == 0 {
@@ -114,14 +137,14 @@ impl Pages {
 
     fn release(&mut self, page: Pfn) -> bool {
         let at = page.0 as usize;
-        if self.cold[at] {
+        if self.hold[at].is_cold() {
             self.spared = 0;
             let pfn = std::mem::replace(&mut self.host_frame[at], NONE);
             let at_frame = page.0 as u32;
             self.changes.push(Change::Taken { pfn, at: at_frame });
             self.in_swap[at] = false;
         }
-        self.cold[at]
+        self.hold[at].is_cold()
     }
 
     /// Places left in swap.
@@ -150,10 +173,10 @@ impl Pages {
         last.map(|w| w.0)
     }
 
-    /// The block at frame `at` of the model stands for one of the recorded host. `cold`: reclaim may take it.
-    pub fn set_block(&mut self, at: u32, block: HostBlock, cold: bool) {
+    /// The block at frame `at` of the model stands for one of the recorded host.
+    pub fn set_block(&mut self, at: u32, block: HostBlock, hold: Hold) {
         for (at, pfn) in (at as usize..).zip(block.frames()) {
-            self.cold[at] = cold;
+            self.hold[at] = hold;
             self.host_frame[at] = pfn;
         }
     }
@@ -166,7 +189,7 @@ impl Pages {
     /// A page moved; what is known of it goes with it, except its recorded frame.
     pub fn moved(&mut self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
-        self.cold[to] = std::mem::take(&mut self.cold[from]);
+        self.hold[to] = std::mem::take(&mut self.hold[from]);
         self.in_swap[to] = std::mem::take(&mut self.in_swap[from]);
         self.host_frame[from] = NONE;
     }
@@ -175,7 +198,8 @@ impl Pages {
     pub fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
         migration.ask(|ask| {
             let (from, to) = (ask.from.0 as u32, ask.to.0 as u32);
-            let is_known = self.cold[from as usize] || self.host_frame[from as usize] != NONE;
+            let is_known =
+                self.hold[from as usize].is_cold() || self.host_frame[from as usize] != NONE;
             if !is_known || self.writing.iter().any(|w| w.1 == ask.from) {
                 return MoveVerdict::Busy;
             }

@@ -2,9 +2,11 @@
 //!
 //! What the recorded kernel's reclaim freed is an effect: it is not applied. Its pages stay on the
 //! model's LRU lists until the model's kswapd, or a request that finds no free page, takes them. A trace
-//! does not show accesses. It shows which pages their users freed, and which the recorded kernel found
-//! cold enough to reclaim. So a page that its user will free counts as in use until then, and a page that
-//! the recorded reclaim took may be taken in the model, at any time.
+//! does not show accesses. It shows which pages their users freed, which the recorded kernel found cold
+//! enough to reclaim, and which are page cache. So a page that the recorded reclaim took may be taken in the model, at
+//! any time, and so may page cache, unless the recorded kernel passed it over and took what came later: then it is in
+//! use, and is taken when it was spared several times. How often is not known, and differs from member to member of an
+//! ensemble. Any other page counts as in use until its user frees it.
 //!
 //! What the core needs before it can go on is met in the trace's time. Needs that take no time are met by
 //! [`Pages`]: the verdicts on evictions, and a shrink of caches, which frees nothing. Needs that take time
@@ -23,7 +25,7 @@
 
 use super::kcompactd::{RecordedDaemon, ReplayKcompactd};
 use super::kswapd::ReplayKswapd;
-use super::pages::{MIGRATING, Pages};
+use super::pages::{Hold, MIGRATING, Pages};
 use super::request_world::RequestWorld;
 use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
@@ -31,7 +33,7 @@ use std::collections::BTreeMap;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
-use unfrag::{AllocError, CpuId, Gfp, Manager, Pfn, Request};
+use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request, ZoneKind};
 
 /// Whether a request is for a page that reclaim may take.
 fn is_lru(order: u8, gfp: Gfp) -> bool {
@@ -44,53 +46,103 @@ fn is_file(gfp: Gfp) -> bool {
     gfp.contains(Gfp::WRITE) || gfp.contains(Gfp::NORETRY | Gfp::NOWARN)
 }
 
+/// Requests that a real host would let wait until other tasks give memory back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How many.
+    pub requests: u64,
+    /// At how many times the first of several found nothing.
+    pub moments: u64,
+}
+
+/// Whether a kernel lets a request wait, whatever it takes: it does not give up, and is not for a large block.
+fn waits_for_memory(request: &Request) -> bool {
+    let gives_up = Gfp::NORETRY | Gfp::RETRY_MAYFAIL;
+    let gfp = request.gfp;
+    request.order <= Order::COSTLY && gfp.contains(Gfp::DIRECT_RECLAIM) && !gfp.intersects(gives_up)
+}
+
+/// What is not known of a kernel's reclaim, and differs from member to member of an ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Thousandths of the recorded time that kswapd takes for a page.
+    pub pace: u32,
+    /// How often page cache in use is spared before it is taken.
+    pub spares: u8,
+    /// Whether there is a kswapd at all: else only requests reclaim.
+    pub kswapd: bool,
+}
+
 /// The reclaim of a model, and the position in the recording.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
     evidence: &'e RecordedReclaim,
     /// Thousandths of the recorded time that kswapd takes.
     pace: u32,
+    /// How often page cache in use is spared before it is taken.
+    spares: u8,
     pages: Pages,
     /// Empty where nothing is to be reclaimed.
     kswapds: Vec<ReplayKswapd>,
     /// Empty where the model does not compact by itself.
     kcompactds: Vec<ReplayKcompactd>,
+    /// Whether nothing could be reclaimed when a request asked last.
+    starves: bool,
+    waits: Waits,
     op: usize,
     /// Before this time nothing happens by itself, unless a daemon is asked for.
     quiet_until: u64,
 }
 
 impl<'e> Reclaim<'e> {
-    /// Begins with what is in use at the start. `pace`: thousandths of the recorded time that kswapd
-    /// takes; `model_frames`: the model's frame of each recorded one.
+    /// Begins with what is in use at the start. `model_frames`: the model's frame of each recorded one.
     pub fn new(
         evidence: &'e RecordedReclaim,
-        pace: u32,
+        Effort {
+            pace,
+            spares,
+            kswapd,
+        }: Effort,
         m: &mut Manager<'_, ReplayHost>,
         model_frames: &[u32],
     ) -> Reclaim<'e> {
         let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
         let end = zones.map(|c| c.start.0 + c.spanned).max();
         let mut pages = Pages::new(end.unwrap_or(0) as usize, &evidence.pace);
-        for &p in &evidence.cold_at_start {
-            if let Some(&at) = model_frames.get(p as usize)
-                && at != NONE
-            {
-                pages.set_block(at, HostBlock { pfn: p, order: 0 }, true);
-                m.pages()
-                    .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
+        let mut add = |p: u32, hold: Hold| {
+            let at = model_frames.get(p as usize).copied();
+            if let Some(at) = at.filter(|at| *at != NONE) {
+                pages.set_block(at, HostBlock { pfn: p, order: 0 }, hold);
+                let mut flags = PageFlags::empty();
+                flags.set(PageFlags::MAPPED, !hold.is_cold());
+                m.pages().lru_add_new(Pfn(at.into()), true, flags);
             }
+        };
+        // From the oldest on.
+        for &p in &evidence.cold_at_start {
+            add(p, Hold::Cold);
         }
-        let nodes: Vec<_> = m.inspect().nodes().filter(|_| evidence.pages > 0).collect();
+        // Those that the recorded kernel passed over are in use.
+        let hold = match evidence.cache.passed_start {
+            Some(_) => Hold::Cache(spares),
+            None => Hold::Cold,
+        };
+        for &p in &evidence.cached_at_start {
+            add(p, hold);
+        }
+        let nodes: Vec<_> = m.inspect().nodes().filter(|_| kswapd).collect();
         Reclaim {
             evidence,
             pace,
+            spares,
             pages,
             kswapds: nodes
                 .into_iter()
                 .map(|node| ReplayKswapd::new(node, m))
                 .collect(),
             kcompactds: vec![],
+            starves: false,
+            waits: Waits::default(),
             op: 0,
             quiet_until: 0,
         }
@@ -107,6 +159,14 @@ impl<'e> Reclaim<'e> {
         let nodes: Vec<_> = m.inspect().nodes().collect();
         let daemon = |node| ReplayKcompactd::new(node, m, recorded.clone());
         self.kcompactds = nodes.into_iter().map(daemon).collect();
+        self.quiet_until = 0;
+    }
+
+    /// The daemons that compact ahead of demand look at a time, if they are asleep.
+    pub fn look_ahead(&mut self, time: u64) {
+        for kcompactd in &mut self.kcompactds {
+            kcompactd.look_ahead(time);
+        }
         self.quiet_until = 0;
     }
 
@@ -171,6 +231,13 @@ impl<'e> Reclaim<'e> {
         (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
         request: &Request,
     ) -> Result<Pfn, AllocError> {
+        let waits = waits_for_memory(request);
+        if self.starves && waits {
+            self.starves = m.lab().zone_for(request).is_none();
+            if self.starves {
+                return self.late(m, request);
+            }
+        }
         let mut allocation = match m.begin(request)? {
             Begun::Got(p) => return Ok(p),
             Begun::Allocation(a) => a,
@@ -179,7 +246,41 @@ impl<'e> Reclaim<'e> {
         let allocated = drive(&mut request_world, &mut allocation);
         self.pages.rename(model_frames, in_migration);
         self.quiet_until = 0;
-        allocated
+        if allocated.is_ok() || !waits {
+            return allocated;
+        }
+        self.starves = true;
+        self.waits.moments += 1;
+        self.late(m, request)
+    }
+
+    /// Nothing can be reclaimed: the request would wait until others give memory back, and the load would come later. The
+    /// time of a trace cannot be stretched, so it is served from the reserves, until the marks hold again.
+    #[cold]
+    fn late(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        request: &Request,
+    ) -> Result<Pfn, AllocError> {
+        // From the best zone down, whatever its marks; those below are kept for who needs them.
+        let best = m.inspect().zones().filter(|&z| {
+            let zone = m.inspect().zone_config(z);
+            zone.managed > 0 && zone.node == request.node && zone.kind != ZoneKind::Movable
+        });
+        let Some(zone) = best
+            .last()
+            .filter(|_| !request.gfp.intersects(Gfp::DMA | Gfp::DMA32))
+        else {
+            return m.alloc(request);
+        };
+        let got = m.lab().alloc_in_zone(zone, request);
+        self.waits.requests += u64::from(got.is_ok());
+        got
+    }
+
+    /// Requests that would have waited so far.
+    pub fn waits(&self) -> Waits {
+        self.waits
     }
 
     /// A page was allocated for the operation at hand.
@@ -190,14 +291,26 @@ impl<'e> Reclaim<'e> {
         at: u32,
         gfp: Gfp,
     ) {
-        let cold = self.evidence.cold.get(self.op);
-        self.pages.set_block(at, block, cold && block.order == 0);
+        let cache = &self.evidence.cache;
+        // A trace that does not show what enters the page cache shows the masks of requests for it.
+        let in_cache = match cache.is_shown {
+            true => cache.cached.get(self.op),
+            false => is_file(gfp),
+        };
+        let hold = match (self.evidence.cold.get(self.op), in_cache) {
+            _ if block.order > 0 => Hold::InUse,
+            (true, _) => Hold::Cold,
+            (false, true) if cache.touched.get(self.op) => Hold::Cache(self.spares),
+            (false, true) => Hold::Cold,
+            (false, false) => Hold::InUse,
+        };
+        self.pages.set_block(at, block, hold);
         if is_lru(block.order, gfp) {
-            let file = is_file(gfp);
+            let file = in_cache || is_file(gfp);
             let mut flags = PageFlags::empty();
             flags.set(PageFlags::DIRTY, !file);
             // What is in use is so by a mapping, so that reclaim asks for it.
-            flags.set(PageFlags::MAPPED, !cold);
+            flags.set(PageFlags::MAPPED, !hold.is_cold());
             m.pages().lru_add_new(Pfn(at.into()), file, flags);
         }
     }

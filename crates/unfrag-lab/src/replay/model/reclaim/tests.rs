@@ -1,6 +1,6 @@
 //! What the owner of a replay's pages answers when reclaim asks for them.
 
-use super::pages::{MOST_SPARED, Pages};
+use super::pages::{Hold, MOST_SPARED, Pages};
 use crate::replay::causes::{HostBlock, Pace};
 use std::collections::BTreeMap;
 use unfrag::reclaim::{Content, Verdict};
@@ -13,7 +13,8 @@ fn pages(cold: &[bool]) -> Pages {
     };
     let mut pages = Pages::new(cold.len(), &pace);
     for (at, cold) in (0..).zip(cold) {
-        pages.set_block(at, HostBlock { pfn: at, order: 0 }, *cold);
+        let hold = if *cold { Hold::Cold } else { Hold::InUse };
+        pages.set_block(at, HostBlock { pfn: at, order: 0 }, hold);
     }
     pages
 }
@@ -55,4 +56,16 @@ fn a_look_takes_what_it_took_in_the_run_under_way_or_the_last() {
     let at = [0, 100, 199, 200, 900].map(|t| pace.ns_per_look(NodeId(1), t));
     assert_eq!(at, [20, 20, 20, 50, 50]);
     assert_eq!(pace.ns_per_look(NodeId(0), 900), 10);
+}
+
+#[test]
+fn page_cache_in_use_goes_when_it_was_spared_often_enough_and_needs_no_swap() {
+    let mut p = pages(&[false; 2]);
+    p.set_block(0, HostBlock { pfn: 0, order: 0 }, Hold::Cache(2));
+    for _ in 0..2 {
+        assert_eq!(p.verdict(Pfn(0), true, Content::Clean), Verdict::NoSpace);
+    }
+    assert_eq!(p.verdict(Pfn(0), true, Content::Clean), Verdict::Released);
+    assert_eq!(p.swap_left(), 10);
+    assert_eq!(p.verdict(Pfn(1), true, Content::Clean), Verdict::NoSpace);
 }

@@ -1,0 +1,112 @@
+//! `unfrag redact`: a recording that can be shared.
+
+use crate::failure::{Failure, Result};
+use crate::output::{Console, Progress, check_not_input, name_of};
+use crate::quantity::{bytes, counted, thousands};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use unfrag_lab::find::recordings::is_unfrag;
+use unfrag_lab::report::screen::printable;
+use unfrag_linux::input_text::escaped_path;
+use unfrag_linux::redact::{Removed, redact};
+use unfrag_linux::{Error, segments};
+
+/// Make a recording that can be shared: the same answers, and nobody's names
+///
+/// Names of programs, numbers of processes, devices and files, and addresses become numbers, the same ones throughout.
+/// Paths, command lines, and whatever no answer is made of are left out. Names of the kernel's threads, events, caches
+/// and counters stay, and its release. Says what was taken out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  unfrag redact samples/gcc-768M.unfrag shared.unfrag")]
+pub struct Args {
+    /// An .unfrag file, or a directory of segments
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The .unfrag file to write; - for the standard output
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the recording cannot be read, would be overwritten, or the file cannot be written.
+pub fn run(args: &Args) -> Result<()> {
+    check_not_input(&args.to, &args.from)?;
+    let console = Console::beside([("OUT", Some(args.to.as_path()))], false)?;
+    match segments::list(&args.from)?.as_slice() {
+        [] if args.from.is_dir() => {
+            return Err(Error::malformed("no segments of a recording are in it")
+                .in_file(&args.from)
+                .help("name an .unfrag file, or a directory of segments")
+                .into());
+        }
+        [] if !is_unfrag(&args.from)? => {
+            return Err(Error::unsupported("it is no .unfrag file")
+                .in_file(&args.from)
+                .help("make one of it with `unfrag import`, and redact that")
+                .into());
+        }
+        [] => {}
+        all => all.iter().try_for_each(|s| check_not_input(&args.to, s))?,
+    }
+    check_beside(&args.to, &args.from)?;
+    let progress = Progress::new("redacting");
+    let done = redact(&args.from, &args.to)?;
+    drop(progress);
+    let head = format!(
+        "{}: {}, {}\n",
+        name_of(&args.to),
+        bytes(done.file_bytes),
+        counted(done.events, "event")
+    );
+    console.print(head + &said(&done.removed))
+}
+
+/// Refuses a file in the directory of segments that is read: it would be one of them.
+fn check_beside(to: &Path, from: &Path) -> Result<()> {
+    let directory = match to.parent() {
+        Some(parent) if parent == Path::new("") => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    let same = from.is_dir()
+        && to != Path::new("-")
+        && matches!((directory.canonicalize(), from.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    match same {
+        true => Err(Failure::usage(
+            format!(
+                "{} would be one of the segments that are read",
+                escaped_path(to)
+            ),
+            "write elsewhere",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// What was taken out, and what stays.
+fn said(r: &Removed) -> String {
+    let mut out = format!(
+        "now numbers  names of programs: {}; processes: {}; devices and files: {}; addresses: {}; events of others than the kernel: {}\n",
+        thousands(r.programs),
+        thousands(r.tasks),
+        thousands(r.files),
+        thousands(r.addresses),
+        thousands(r.events),
+    );
+    for (title, list) in [
+        ("left out     fields of events: ", &r.fields),
+        ("             files of snapshots: ", &r.files_of_snapshots),
+        ("             facts: ", &r.facts),
+    ] {
+        if !list.is_empty() {
+            let list: Vec<String> = list.iter().map(|name| printable(name)).collect();
+            let _ = writeln!(out, "{title}{}", list.join(", "));
+        }
+    }
+    out += "stays        the kernel's release, names of its threads, caches, counters and events; when it was; numbers of\n\
+                         \x20            pages, orders and flags, the settings in /proc/sys/vm, the flags of each page frame\n";
+    out
+}

@@ -1,0 +1,88 @@
+//! When a replay says nothing: the model fails requests that no kernel fails.
+//!
+//! A request for a few pages that may wait fails on a real host only after the OOM killer found nobody. Where the model
+//! fails many of them and the recorded kernel did not, its load is no longer the recorded one: what follows is the state
+//! of another host.
+
+use super::report::Failure;
+use crate::report::number::thousands;
+use std::collections::BTreeMap;
+use unfrag::Order;
+use unfrag_linux::gfp_text;
+
+/// Such failures, of all allocations, that are too many: one in so many, and so many at least.
+const ONE_IN: u64 = 10_000;
+const AT_LEAST: u64 = 10;
+/// Requests that would wait for memory, of all allocations, at most: one in so many. Beyond, the load itself would change.
+const MOST_WAITING_ONE_IN: u64 = 10;
+
+/// Why the replay says nothing, if it broke down.
+pub(super) fn breakdown(
+    totals: &BTreeMap<String, Option<u64>>,
+    failures: &[Failure],
+) -> Option<String> {
+    let total = |name: &str| totals.get(name).copied().flatten().unwrap_or(0);
+    let failed: u64 = failures
+        .iter()
+        .filter(|f| must_succeed(f))
+        .map(|f| f.count)
+        .sum();
+    let unexpected = failed.saturating_sub(total("failures_recorded"));
+    let allocations = total("allocations");
+    let too_many = unexpected >= AT_LEAST && unexpected >= allocations / ONE_IN;
+    let waiting = total("requests_that_would_wait");
+    if waiting > allocations / MOST_WAITING_ONE_IN {
+        return Some(format!(
+            "{} of {} requests would have waited for memory, so that the load would have been another one",
+            thousands(waiting),
+            thousands(allocations)
+        ));
+    }
+    too_many.then(|| {
+        format!(
+            "the model ran out of memory: {} requests of few pages failed in it, which the recorded kernel served ({} \
+             allocations in all)",
+            thousands(unexpected),
+            thousands(allocations)
+        )
+    })
+}
+
+/// Whether a kernel does all it can before it fails this request.
+fn must_succeed(f: &Failure) -> bool {
+    let gfp = gfp_text::Era::V5_1.parse(&f.gfp).unwrap_or(0);
+    let gfp = unfrag::Gfp::from_bits_retain(gfp as u32);
+    let gives_up = unfrag::Gfp::NORETRY | unfrag::Gfp::RETRY_MAYFAIL;
+    Order(f.order) <= Order::COSTLY
+        && gfp.contains(unfrag::Gfp::DIRECT_RECLAIM)
+        && !gfp.intersects(gives_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broke(order: u8, gfp: &str, count: u64, recorded: u64) -> bool {
+        let totals = [("allocations", 100_000), ("failures_recorded", recorded)];
+        let totals = totals.map(|(n, v)| (n.to_string(), Some(v))).into();
+        let gfp = gfp.into();
+        breakdown(&totals, &[Failure { order, gfp, count }]).is_some()
+    }
+
+    #[test]
+    fn requests_that_no_kernel_fails_break_a_replay_down() {
+        assert!(broke(0, "GFP_KERNEL", 44_122, 0));
+        assert!(broke(2, "GFP_HIGHUSER_MOVABLE|__GFP_ZERO", 10, 0));
+        assert!(!broke(0, "GFP_KERNEL", 9, 0), "a few");
+        assert!(
+            !broke(0, "GFP_KERNEL", 44_122, 44_120),
+            "the recorded kernel did, too"
+        );
+        assert!(!broke(9, "GFP_TRANSHUGE", 500, 0), "huge pages fail");
+        assert!(!broke(0, "GFP_ATOMIC", 500, 0), "it may not wait");
+        assert!(
+            !broke(0, "GFP_HIGHUSER_MOVABLE|__GFP_NORETRY", 500, 0),
+            "it gives up"
+        );
+    }
+}
