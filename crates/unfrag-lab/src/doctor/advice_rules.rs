@@ -91,8 +91,7 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
     let worst = worst.min_by_key(|r| r.in_a_row_at_least)?;
     let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
-    e.host.zoneinfo.as_ref()?;
-    if !e.host.gaps().is_empty() {
+    if e.host.zoneinfo.is_none() || !e.host.gaps().is_empty() {
         return None;
     }
     let current = e

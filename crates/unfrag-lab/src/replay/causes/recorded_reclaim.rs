@@ -210,6 +210,7 @@ impl RecordedReclaim {
         let swap_pages = rec
             .snapshots
             .iter()
+            .filter(|s| s.file("meminfo").is_some())
             .find_map(|s| Host::of_snapshot(s).meminfo_bytes("SwapTotal"))
             .map_or(0, |bytes| bytes >> 12);
         let written = steepest(rec, "pswpout");
