@@ -122,9 +122,18 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         now.defrag_mode = defrag_mode;
     }
 
-    /// Sets `vm.compaction_proactiveness` at run time.
+    /// Sets `vm.compaction_proactiveness` at run time. A value other than 0, even the one that it has, wakes the daemons
+    /// for a look, where they compact ahead of demand; they run only if the score is above the high mark. `spec: 5.5`
     pub fn set_compaction_proactiveness(&mut self, percent: u8) {
-        self.manager.policy.sysctl.compaction_proactiveness = percent.min(100);
+        let m = &mut *self.manager;
+        m.policy.sysctl.compaction_proactiveness = percent.min(100);
+        let rules = m.policy.rules.compact;
+        if percent > 0 && rules.is_some_and(|r| r.kcompactd && r.proactive.is_some()) {
+            for i in 0..m.nodes.len() {
+                let node = m.nodes[i].id;
+                m.host.wake_kcompactd(node);
+            }
+        }
     }
 
     /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it

@@ -80,7 +80,10 @@ impl FreeScan {
                     let end = m.zone(c.zone).span.end;
                     let end = block.plus(m.frames.geometry.block_order.frames()).min(end);
                     self.take_in(m, (c, rules), cpu, (block, end), 1, wanted);
-                    return;
+                    // A place alone is no target: the sweep looks where the search did not.
+                    if self.targets.pages > 0 {
+                        return;
+                    }
                 }
                 Found::Nothing => {}
             }

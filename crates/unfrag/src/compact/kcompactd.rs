@@ -183,7 +183,15 @@ impl Kcompactd {
         if let Some(run) = &mut self.run {
             let before = m.compact_counters;
             let step = run.step(m, cpu, answer);
-            if matches!(self.task, Task::Order(..)) {
+            let counts = match self.task {
+                Task::Order(..) => true,
+                Task::Proactive { .. } => {
+                    let ahead = m.policy.rules.compact.and_then(|r| r.proactive);
+                    ahead.is_some_and(|r| r.counts_as_daemon)
+                }
+                Task::Ahead { .. } => false,
+            };
+            if counts {
                 let c = &mut m.compact_counters;
                 c.compact_daemon_migrate_scanned +=
                     c.compact_migrate_scanned - before.compact_migrate_scanned;

@@ -198,7 +198,11 @@ impl Compaction {
                     self.phase = match self.isolate(m, rules, cpu) {
                         0 => {
                             self.after_vain_scan(m);
-                            self.leave_block(m, cpu)
+                            self.leave_block(m, cpu);
+                            match rules.notices_capture_late {
+                                true => Phase::Scan,
+                                false => self.unless_captured(m),
+                            }
                         }
                         pages => {
                             self.joins_positions = false;
@@ -227,7 +231,15 @@ impl Compaction {
                     let moved = self.mover.end(m, cpu);
                     self.phase = match self.after_moves(m, rules, moved) {
                         Some(outcome) => Phase::Over(outcome),
-                        None => self.leave_block(m, cpu),
+                        None if rules.notices_capture_late => {
+                            let next = self.unless_captured(m);
+                            self.leave_block(m, cpu);
+                            next
+                        }
+                        None => {
+                            self.leave_block(m, cpu);
+                            self.unless_captured(m)
+                        }
                     };
                 }
                 Phase::Over(outcome) => {
@@ -379,6 +391,9 @@ impl Compaction {
             && let Some(ix) = self.free.search.source(m, &c, (self.migrate, self.free.at))
         {
             (self.migrate, found_fast) = (ix, true);
+            if rules.finishes_found_block {
+                self.began = ix;
+            }
         }
         loop {
             let at = self.migrate;
@@ -411,11 +426,18 @@ impl Compaction {
             let held = &mut self.mover.sources;
             let found = sources::scan(m, (&c, rules), cpu, (at, end), whole, held);
             self.scanned += m.compact_counters.compact_migrate_scanned - before;
+            if found.taken > 0 && rules.skips && rules.marks_at_once && !c.ignores_skips {
+                m.frames.set_skipped(at, true);
+            }
             if found.at >= end && (found.taken == 0 || whole) && rules.skips {
                 m.frames.set_skipped(at, true);
+                let next = match rules.passes_over_next {
+                    true => end.plus(block),
+                    false => end,
+                };
                 m.zones[c.zone.index()]
                     .compact
-                    .migrate_from(end, c.mode.is_async());
+                    .migrate_from(next, c.mode.is_async());
             }
             self.migrate = found.at;
             return found.taken;
@@ -459,9 +481,8 @@ impl Compaction {
     }
 
     /// Between two scans: when an aligned block of the wanted order that pages left is behind the scanner, the CPU's
-    /// lists are drained, so that what was freed there can merge. A block that came together for the request ends the
-    /// run.
-    fn leave_block<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Phase {
+    /// lists are drained, so that what was freed there can merge.
+    fn leave_block<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
         if let Some(order) = self.c.order
             && let Some(last) = self.last
             && last < self.migrate.head(order)
@@ -469,6 +490,10 @@ impl Compaction {
             m.drain(cpu, self.c.zone);
             self.last = None;
         }
+    }
+
+    /// Goes on, unless a block came together for the request: that ends the run.
+    fn unless_captured<H: Host>(&self, m: &Manager<'_, H>) -> Phase {
         if self.captured.is_some() || m.zone(self.c.zone).free_area.has_captured() {
             return Phase::Over(Outcome::Success);
         }

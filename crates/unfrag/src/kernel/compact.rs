@@ -17,6 +17,10 @@ pub struct CompactRules {
     /// Pageblocks that brought nothing are marked and skipped, and scans go on where the last one ended
     /// (3.7 and later).
     pub skips: bool,
+    /// A pageblock is marked as soon as pages of it are isolated (measured on 6.12); else when it was scanned to its end.
+    pub marks_at_once: bool,
+    /// The next run leaves out the pageblock behind the last one that was finished (measured on 6.1 and 6.12).
+    pub passes_over_next: bool,
     /// How many pages in use a large block may have to be moved: which compound pages are sources.
     pub compound: CompoundSources,
     /// Free blocks are kept whole, so that a compound page moves to a block of its own order (6.10 and later);
@@ -27,8 +31,16 @@ pub struct CompactRules {
     /// Sources and targets are also searched on the free lists, and free scans stride over what seems full (5.1 and
     /// later).
     pub fast_search: bool,
+    /// A pageblock that the search for sources found is scanned to its end after the first 32 pages, as others are (measured
+    /// on 6.12); else after the first 64 (6.1).
+    pub finishes_found_block: bool,
     /// A block that comes together goes straight to the request that compacts.
     pub capture: Capture,
+    /// A block that comes together when a run leaves a pageblock ends the run only after the next pages have moved
+    /// (measured on 6.12); else at once.
+    pub notices_capture_late: bool,
+    /// A request that was put off counts as a compaction that failed (measured on 6.1 and 6.12); else it does not count.
+    pub counts_deferred: bool,
     /// An asynchronous run that cannot empty an aligned block of the wanted order leaves all of it; else it
     /// finishes the pageblock first (6.18).
     pub async_leaves_block: bool,
@@ -50,7 +62,11 @@ pub struct CompactRules {
 /// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag");
 /// let own = preset("unfrag").unwrap().rules;
 /// let mut rules = preset("6.18").unwrap().rules;
-/// rules.compact.as_mut().unwrap().chooser = Chooser::Evacuator;
+/// let compact = rules.compact.as_mut().unwrap();
+/// compact.chooser = Chooser::Evacuator;
+/// // Nor does it move pages that the block needs not.
+/// (compact.notices_capture_late, compact.passes_over_next) = (false, false);
+/// (compact.finishes_found_block, compact.marks_at_once) = (false, false);
 /// rules.placement = own.placement;
 /// assert_eq!(rules, own);
 /// # let _ = config;
@@ -113,4 +129,6 @@ pub struct ProactiveRules {
     pub floor: bool,
     /// A zone's run ends by the score weighted by its size, as in the first version of the patch.
     pub weighted_stop: bool,
+    /// What it scans counts as the daemon's, as what it scans for requests does (measured on 6.12; not so on 6.1).
+    pub counts_as_daemon: bool,
 }

@@ -56,7 +56,12 @@ impl Allocation {
     ) -> Option<Step<Got>> {
         let d = self.demand;
         self.compacted = outcome;
-        if outcome > Outcome::Deferred {
+        let rules = m.policy.rules.compact;
+        let counted = match rules.is_some_and(|r| r.counts_deferred) {
+            true => Outcome::Deferred,
+            false => Outcome::NoSuitablePage,
+        };
+        if outcome >= counted {
             m.compact_counters.compact_stall += 1;
             self.was_captured = captured.is_some();
             let got = captured.or_else(|| m.get_page(&self.list, &d, self.flags));
@@ -73,7 +78,7 @@ impl Allocation {
         if !first {
             return self.retry(m);
         }
-        let rules = m.policy.rules.compact.filter(|r| r.modes);
+        let rules = rules.filter(|r| r.modes);
         if d.order > Order::COSTLY
             && d.gfp.contains(Gfp::NORETRY)
             && let Some(rules) = rules

@@ -83,6 +83,7 @@ impl Prepared<'_> {
                 &mut memory,
             )?
         };
+        sim.know_touches(self.touches.clone());
         sim.recorded_era = q.as_recorded && self.exact;
         let compacts_itself =
             options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
@@ -117,13 +118,13 @@ impl Prepared<'_> {
                 sim.change_settings(sysctl, *t);
             }
             while let Some((t, snap)) = snapshots.next_if(|(t, _)| op.time > *t) {
-                recorder.sample(&sim, snap, self.seconds(*t));
+                recorder.sample(&mut sim, snap, *t, self);
                 recorder.watch.progress(i as u64, total);
             }
             sim.apply(op, &self.causes);
         })?;
         for (t, snap) in snapshots {
-            recorder.sample(&sim, snap, self.seconds(*t));
+            recorder.sample(&mut sim, snap, *t, self);
         }
         sim.free_huge_pieces();
         recorder.watch.progress(total, total);
@@ -236,8 +237,12 @@ struct Recorder<'w> {
 }
 
 impl Recorder<'_> {
-    /// Adds the state at a snapshot that was taken `seconds` after the first event.
-    fn sample(&mut self, sim: &Sim, snap: &Snapshot, seconds: f64) {
+    /// Adds the state at a snapshot that was taken at a time, up to which the daemons work. At the start itself none has.
+    fn sample(&mut self, sim: &mut Sim, snap: &Snapshot, time: u64, of: &Prepared<'_>) {
+        if time > of.start.time {
+            sim.live_until(time);
+        }
+        let seconds = of.seconds(time);
         let m = sim.manager.inspect();
         let blocks: Vec<Vec<ModelBlock>> = m.zones().map(|z| m.blocks(z).collect()).collect();
         let sample = sample::of_model(&sim.manager, &blocks, &snap.name, seconds);

@@ -4,6 +4,8 @@
 //!   start, it infers what left no event, among the operations to come (`coming`). `fit`: without one, it fits the start to the anchor.
 //! - `boot`, `reboot`: a manager at the start's state, or one that boots and takes as much.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
+//!   `huge_faults`: huge pages that one host has and the other has not, with what is remembered of them (`huge_tries`) and
+//!   how many small pages stand for one (`huge_touches`).
 //!   `tally`: counts of what happened. `host`: what the allocator reports. `pause`: how long daemons work between two operations.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
 
@@ -13,6 +15,7 @@ pub mod compaction;
 mod fit;
 mod host;
 mod huge_faults;
+mod huge_touches;
 mod huge_tries;
 mod inference;
 mod pause;
@@ -25,6 +28,7 @@ mod tally;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
+pub use huge_touches::Touches;
 pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{reboot, resized};

@@ -6,6 +6,7 @@
 //! Invariant: what is prepared depends on the recording alone, never on the kernel that will run it.
 
 use super::fit::fitted;
+use super::huge_touches::Touches;
 use super::inference::{Inferred, infer};
 use super::sim::Sim;
 use crate::era::Era;
@@ -35,6 +36,8 @@ pub struct Prepared<'r> {
     pub occupancy: bool,
     /// What the recorded kernel's reclaim did, if anything.
     pub reclaim: RecordedReclaim,
+    /// What tasks take after faults that get no huge page.
+    pub touches: Touches,
     /// What was inferred.
     pub inferred: Inferred,
     /// Snapshots from the start on, and when they were taken in the trace's clock.
@@ -101,6 +104,7 @@ impl<'r> Prepared<'r> {
         let mut reclaim = reclaim?;
         reclaim.cached_at_start =
             cached_at_start(&start, &reclaim, snapshots[0].1, input.recording, offset)?;
+        let touches = Touches::of(&causes, start.geometry.huge_order)?;
         Ok(Prepared {
             input,
             era,
@@ -108,6 +112,7 @@ impl<'r> Prepared<'r> {
             exact,
             occupancy,
             reclaim,
+            touches,
             inferred,
             snapshots,
             first,

@@ -8,6 +8,7 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
+use super::huge_touches::Touches;
 use super::huge_tries::HugeFaults;
 use super::pause::LONGEST_PAUSE_NS;
 use super::reclaim::{Effort, Reclaim, RecordedDaemon, Waits};
@@ -113,6 +114,11 @@ impl<'m> Sim<'m> {
         }
     }
 
+    /// What tasks take in place of a huge page that the model refuses.
+    pub fn know_touches(&mut self, touches: Touches) {
+        self.huge.touches = touches;
+    }
+
     /// Moves the pages in the model that moved on the recorded host, from now on.
     pub fn enable_compaction(&mut self) {
         self.compaction = Some(Compaction::default());
@@ -156,18 +162,24 @@ impl<'m> Sim<'m> {
         self.next_tick = Some(at);
     }
 
+    /// Nobody asks for anything up to `time`: the workers and the daemons do what they do by themselves.
+    #[inline]
+    pub fn live_until(&mut self, time: u64) {
+        if self.next_tick.is_none_or(|at| at <= time) {
+            self.tick(time);
+        }
+        if let Some(r) = &mut self.reclaim {
+            let names = (&mut self.model_frames[..], &mut self.in_migration);
+            r.advance(&mut self.manager, names, self.cpu, time);
+        }
+    }
+
     /// Carries out one operation.
     #[inline]
     pub fn apply(&mut self, op: &Op, causes: &Causes) {
-        if self.next_tick.is_none_or(|at| at <= op.time) {
-            self.tick(op.time);
-        }
         self.cpu = CpuId(op.cpu.into());
         self.near = self.request_node.node(&self.manager, op, causes);
-        if let Some(r) = &mut self.reclaim {
-            let names = (&mut self.model_frames[..], &mut self.in_migration);
-            r.advance(&mut self.manager, names, self.cpu, op.time);
-        }
+        self.live_until(op.time);
         if let Some(c) = &mut self.compaction {
             c.before(&mut self.manager, op);
         }
@@ -189,7 +201,10 @@ impl<'m> Sim<'m> {
                 self.alloc_raced(HostBlock { pfn, order }, gfp.get(), (op.task, causes));
             }
             Action::Free { order, pfn } | Action::FreeUnseen { order, pfn } => {
-                self.free(pfn.get(), order);
+                let pfn = pfn.get();
+                if self.huge.kept.is_none() || !self.keeps(pfn, order, op.task) {
+                    self.free(pfn, order);
+                }
             }
             Action::FreeReclaimed { order, pfn } => self.free_reclaimed(pfn.get(), order),
             Action::AllocFailed { order, gfp } => {
@@ -249,13 +264,12 @@ impl<'m> Sim<'m> {
 
     #[inline]
     fn alloc(&mut self, block: HostBlock, gfp: Gfp, (task, causes): (u32, &Causes)) {
-        if block.order == 0 && self.has_huge_pieces() && self.alloc_from_huge(block.pfn, gfp, task)
-        {
+        if self.has_huge_pieces() && self.alloc_from_huge(block, gfp, task) {
             return;
         }
         if is_huge_page(block.order, gfp, self.huge_order) {
             return match causes.collapses(task) {
-                true => self.collapse(Some(block), gfp),
+                true => self.collapse(Some(block), gfp, task),
                 false => self.huge_fault(Some(block), gfp, task),
             };
         }
@@ -304,7 +318,7 @@ impl<'m> Sim<'m> {
     fn alloc_failed(&mut self, order: u8, gfp: Gfp, (task, causes): (u32, &Causes)) {
         if is_huge_page(order, gfp, self.huge_order) {
             return match causes.collapses(task) {
-                true => self.collapse(None, gfp),
+                true => self.collapse(None, gfp, task),
                 false => self.huge_fault(None, gfp, task),
             };
         }
@@ -336,7 +350,7 @@ impl<'m> Sim<'m> {
 
     /// Frees a block of the model. Returns whether there was such a block.
     #[inline]
-    fn free_block(&mut self, at: u32, order: u8) -> bool {
+    pub(super) fn free_block(&mut self, at: u32, order: u8) -> bool {
         let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
         if let Some(r) = &mut self.reclaim
             && freed.is_ok()
@@ -358,6 +372,7 @@ impl<'m> Sim<'m> {
     fn free_odd(&mut self, pfn: u32, order: u8) {
         let at = self.model_frames[pfn as usize];
         let whole = at != NONE
+            && !self.is_piece(at)
             && at & ((1 << order) - 1) == 0
             && (0..1u32 << order).all(|i| self.model_frames[(pfn + i) as usize] == at + i);
         if whole && self.reshape(at, order) {
@@ -369,7 +384,11 @@ impl<'m> Sim<'m> {
         }
         for i in 0..1u32 << order {
             let at = std::mem::replace(&mut self.model_frames[(pfn + i) as usize], NONE);
-            let done = at != NONE && self.reshape(at, 0) && self.free_block(at, 0);
+            if at == NONE && self.never_taken(pfn + i) {
+                continue;
+            }
+            let done = at != NONE
+                && (self.free_piece(at) || self.reshape(at, 0) && self.free_block(at, 0));
             self.tally.freed += u64::from(done);
             self.tally.dropped_frees += u64::from(!done);
         }
@@ -411,6 +430,14 @@ impl<'m> Sim<'m> {
 
     fn moved(&mut self, op: &Op, order: u8, pfn: u32, to: u32) {
         let at = self.migrate(op, order, pfn);
+        self.rename(NONE, to, at);
+    }
+
+    /// What is at frame `at` of the model stands for recorded frame `to`, no longer for `from`.
+    pub(super) fn rename(&mut self, from: u32, to: u32, at: u32) {
+        if let Some(old) = self.model_frames.get_mut(from as usize) {
+            *old = NONE;
+        }
         self.model_frames[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
             r.set_host_frame(at, to);

@@ -72,6 +72,7 @@ impl Pair {
         }
         let mut model = Zone {
             old: era == "2.6.36",
+            passes_over_next: rules.compact.is_some_and(|c| c.passes_over_next),
             frames,
             types,
             skip: vec![false; blocks],

@@ -42,6 +42,8 @@ impl Flips<'_> {
         self.switch("compact.modes", |c| &mut c.modes);
         self.switch("compact.order_failed", |c| &mut c.order_failed);
         self.switch("compact.skips", |c| &mut c.skips);
+        self.switch("compact.marks_at_once", |c| &mut c.marks_at_once);
+        self.switch("compact.passes_over_next", |c| &mut c.passes_over_next);
         self.rule(
             "compact.compound",
             &[CompoundSources::No, CompoundSources::BelowWanted],
@@ -52,6 +54,9 @@ impl Flips<'_> {
             &mut c.spares_wanted_order
         });
         self.switch("compact.fast_search", |c| &mut c.fast_search);
+        self.switch("compact.finishes_found_block", |c| {
+            &mut c.finishes_found_block
+        });
         self.rule(
             "compact.capture",
             &[
@@ -61,6 +66,10 @@ impl Flips<'_> {
             ],
             |r| Some(&mut compact(r)?.capture),
         );
+        self.switch("compact.notices_capture_late", |c| {
+            &mut c.notices_capture_late
+        });
+        self.switch("compact.counts_deferred", |c| &mut c.counts_deferred);
         self.switch("compact.async_leaves_block", |c| &mut c.async_leaves_block);
         self.switch("compact.thisnode_gives_up", |c| &mut c.thisnode_gives_up);
         self.switch("compact.kcompactd", |c| &mut c.kcompactd);
@@ -73,6 +82,9 @@ impl Flips<'_> {
         });
         self.rule("compact.proactive.weighted_stop", &[false, true], |r| {
             Some(&mut proactive(r)?.weighted_stop)
+        });
+        self.rule("compact.proactive.counts_as_daemon", &[false, true], |r| {
+            Some(&mut proactive(r)?.counts_as_daemon)
         });
     }
 }

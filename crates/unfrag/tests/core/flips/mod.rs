@@ -136,6 +136,30 @@ const NO_EFFECT: &[NoEffect] = &[
         "without a boost no caller names a mark that is neither the min nor the low one",
     ),
     (
+        "compact.finishes_found_block",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.fast_search),
+        "nothing is searched",
+    ),
+    (
+        "compact.notices_capture_late",
+        "*",
+        |r| r.compact.is_some_and(|c| c.capture == Capture::No),
+        "no block comes together for a request",
+    ),
+    (
+        "compact.marks_at_once",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.skips),
+        "no pageblock is marked",
+    ),
+    (
+        "compact.passes_over_next",
+        "*",
+        |r| !r.compact.is_some_and(|c| c.skips),
+        "each run begins at the ends of the zone",
+    ),
+    (
         "compact.async_leaves_block",
         "*",
         |r| !r.compact.is_some_and(|c| c.modes),
@@ -155,6 +179,12 @@ const NO_EFFECT: &[NoEffect] = &[
     ),
     (
         "compact.proactive.weighted_stop",
+        "*",
+        |r| r.compact.is_some_and(|c| c.chooser == Chooser::Evacuator),
+        "the evacuator follows demand, not a score",
+    ),
+    (
+        "compact.proactive.counts_as_daemon",
         "*",
         |r| r.compact.is_some_and(|c| c.chooser == Chooser::Evacuator),
         "the evacuator follows demand, not a score",

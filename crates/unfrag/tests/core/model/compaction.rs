@@ -36,6 +36,8 @@ pub struct Run {
 pub struct Zone {
     /// 2.6.36; else 5.6 and later.
     pub old: bool,
+    /// The pageblock behind one that was finished is left out by the next run.
+    pub passes_over_next: bool,
     pub frames: Vec<Content>,
     pub types: Vec<MigrateType>,
     pub skip: Vec<bool>,
@@ -153,6 +155,10 @@ impl Zone {
         }
         let cached = !self.old && !run.whole;
         let waits = usize::from(run.mode != Mode::Async);
+        // What is remembered may lie behind the last frame.
+        if cached && self.migrate[waits] >= self.frames.len() {
+            self.migrate = [0; 2];
+        }
         let mut migrate = if cached { self.migrate[waits] } else { 0 };
         let mut free = if cached { self.free } else { self.last_block() };
         let whole = !cached || migrate == 0;
@@ -248,8 +254,12 @@ impl Zone {
             if *migrate == end && held.is_empty() && !self.old {
                 self.skip[block] = true;
                 let last = usize::from(run.mode != Mode::Async);
+                let next = match self.passes_over_next {
+                    true => end + BLOCK,
+                    false => end,
+                };
                 for p in &mut self.migrate[..=last] {
-                    *p = (*p).max(end);
+                    *p = (*p).max(next);
                 }
             }
             return held;

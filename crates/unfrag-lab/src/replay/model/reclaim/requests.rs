@@ -31,6 +31,7 @@ use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
 use std::collections::BTreeMap;
 use unfrag::drive::drive;
+use unfrag::kernel::RetryDrain;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
 use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request, ZoneKind};
@@ -242,10 +243,18 @@ impl<'e> Reclaim<'e> {
             Begun::Got(p) => return Ok(p),
             Begun::Allocation(a) => a,
         };
+        let stalls = m.inspect().reclaim_counters().allocstall;
         let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
-        let allocated = drive(&mut request_world, &mut allocation);
+        let mut allocated = drive(&mut request_world, &mut allocation);
         self.pages.rename(model_frames, in_migration);
         self.quiet_until = 0;
+        let drains = m.inspect().rules().retry.drain == RetryDrain::OnceInVain;
+        if drains && allocated.is_err() && m.inspect().reclaim_counters().allocstall > stalls {
+            // A kernel empties the lists once its reclaim has freed anything, and some page or slab can be freed on every
+            // host: that this model knows of none is no reason to leave thousands of pages to CPUs while requests fail.
+            m.drain_all();
+            allocated = m.alloc(request).or(allocated);
+        }
         if allocated.is_ok() || !waits {
             return allocated;
         }
