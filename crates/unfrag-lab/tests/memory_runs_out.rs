@@ -6,6 +6,13 @@ use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use unfrag::{Gfp, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;
+use unfrag_lab::replay::model::reclaim::Effort;
+
+const EFFORT: Effort = Effort {
+    pace: 1000,
+    spares: 0,
+    kswapd: false,
+};
 
 const PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 
@@ -41,7 +48,7 @@ fn pages_that_another_cpu_holds_serve_a_request_before_it_fails() {
         let mut memory = memory(&start);
         let mut s = sim(&start, &mut memory);
         let reclaim = RecordedReclaim::default();
-        s.enable_reclaim(&reclaim, 1000);
+        s.enable_reclaim(&reclaim, EFFORT);
         let taken = fill(&mut s, gfp);
         let before = failures(&s);
         let held = 60;

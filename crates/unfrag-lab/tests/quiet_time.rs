@@ -13,6 +13,12 @@ use unfrag_lab::replay::model::reclaim::{Effort, RecordedDaemon};
 use unfrag_lab::replay::{NoWatch, Options, replay};
 use unfrag_linux::recording::Recording;
 
+const EFFORT: Effort = Effort {
+    pace: 1000,
+    spares: 0,
+    kswapd: false,
+};
+
 const SECOND: u64 = 1_000_000_000;
 
 /// Pages in free blocks as large as a huge page.
@@ -40,12 +46,7 @@ fn daemons_work_while_nobody_asks_for_anything() {
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
     let reclaim = RecordedReclaim::default();
-    let effort = Effort {
-        pace: 1000,
-        spares: 1,
-        kswapd: true,
-    };
-    s.enable_reclaim(&reclaim, effort);
+    s.enable_reclaim(&reclaim, EFFORT);
     s.enable_own_compaction(&RecordedDaemon {
         proactive_from: Some(SECOND),
         runs: vec![],

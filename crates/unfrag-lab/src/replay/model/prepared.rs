@@ -101,10 +101,10 @@ impl<'r> Prepared<'r> {
             || RecordedReclaim::of(input.clone(), &causes),
         );
         firsts?.mark(&mut start);
+        let touches = Touches::of(&causes, start.geometry.huge_order)?;
         let mut reclaim = reclaim?;
         reclaim.cached_at_start =
             cached_at_start(&start, &reclaim, snapshots[0].1, input.recording, offset)?;
-        let touches = Touches::of(&causes, start.geometry.huge_order)?;
         Ok(Prepared {
             input,
             era,

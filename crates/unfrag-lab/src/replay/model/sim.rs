@@ -94,6 +94,11 @@ impl<'m> Sim<'m> {
         }
     }
 
+    /// What tasks take in place of a huge page that the model refuses.
+    pub fn know_touches(&mut self, touches: Touches) {
+        self.huge.touches = touches;
+    }
+
     /// Requests that a real host would have let wait until other tasks give memory back.
     pub fn waits(&self) -> Waits {
         self.reclaim
@@ -112,11 +117,6 @@ impl<'m> Sim<'m> {
         {
             r.look_ahead(time);
         }
-    }
-
-    /// What tasks take in place of a huge page that the model refuses.
-    pub fn know_touches(&mut self, touches: Touches) {
-        self.huge.touches = touches;
     }
 
     /// Moves the pages in the model that moved on the recorded host, from now on.

@@ -34,26 +34,83 @@ fn sparse(era: &str, late: bool, used: u64) -> M {
     m
 }
 
-/// Drives an operation, and moves all pages that it asks about. The outcome, and how many pages were moved.
-fn all_moved(m: &mut M, direct: bool) -> (Outcome, usize) {
+/// A request's run for an order, or a daemon's; all pages that it asks about are moved. The outcome, and where they were.
+fn run(m: &mut M, order: u8, mode: Mode, direct: bool) -> (Outcome, Vec<u64>) {
     let mut run = m.lab().compaction(&RunRequest {
         zone: ZoneId(0),
-        order: Some(Order(9)),
+        order: Some(Order(order)),
         migratetype: MigrateType::Movable,
-        mode: Mode::Async,
+        mode,
         direct,
         whole: false,
     });
-    let (mut moved, mut answer, cpu) = (0, Answer::Go, m.cpu);
+    let (mut from, mut answer, cpu) = (Vec::new(), Answer::Go, m.cpu);
     loop {
         answer = match run.step(&mut **m, cpu, answer) {
-            Step::Done(outcome) => return (outcome, moved),
-            Step::Need(Need::Migrate) => {
-                moved += run.migration().asks().len();
-                Answer::Migrated(run.migration().ask(|_| MoveVerdict::Moved))
-            }
+            Step::Done(outcome) => return (outcome, from),
+            Step::Need(Need::Migrate) => Answer::Migrated(run.migration().ask(|ask| {
+                from.push(ask.from.0);
+                MoveVerdict::Moved
+            })),
             Step::Need(_) => Answer::Go,
         };
+    }
+}
+
+fn all_moved(m: &mut M, direct: bool) -> (Outcome, usize) {
+    let (outcome, from) = run(m, 9, Mode::Async, direct);
+    (outcome, from.len())
+}
+
+/// The pageblocks that pages were in, in turn.
+fn blocks(from: &[u64]) -> Vec<u64> {
+    let mut blocks: Vec<u64> = from.iter().map(|pfn| (pfn - BASE) / 512).collect();
+    blocks.dedup();
+    blocks
+}
+
+/// `spec: 5.1`: where the next run goes on.
+#[test]
+fn the_next_run_leaves_out_the_pageblock_behind_the_one_that_was_finished() {
+    for (era, late, want) in [
+        ("5.9", false, [&[0][..], &[1], &[2]]),
+        ("6.1", false, [&[0], &[2], &[4]]),
+        ("6.18", true, [&[0, 1], &[2, 3], &[4, 5]]),
+    ] {
+        let mut m = sparse(era, late, 64);
+        for want in want {
+            let (outcome, from) = run(&mut m, 9, Mode::Async, true);
+            assert_eq!(
+                (outcome, &blocks(&from)[..]),
+                (Outcome::Success, want),
+                "{era}"
+            );
+        }
+    }
+}
+
+/// `spec: 5.1`: the free lists have nothing in the upper half of the zone, where the search for targets looks.
+#[test]
+fn where_the_search_finds_a_place_alone_the_sweep_finds_the_targets() {
+    for era in ["5.6", "5.9", "6.1", "6.18"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+        let mut m = fresh(&zones, 1, rules(era), quiet());
+        m.marks(0, 30, 40, 50).sized(0, 0, 0, 1);
+        for i in 0..8 {
+            m.block_is(i, MigrateType::Movable);
+            let gfp = if i == 0 { MOV } else { UNM };
+            for pfn in block(i)..block(i + 1) {
+                match (i, pfn % 2) {
+                    (0 | 2, 0) => m.free_at(pfn, 0, MigrateType::Movable),
+                    _ => m.used_at(pfn, 0, gfp),
+                };
+            }
+        }
+        m.counters(0, 0, 512);
+        let (outcome, from) = run(&mut m, 5, Mode::SyncLight, true);
+        assert_eq!(outcome, Outcome::Success, "{era}");
+        assert_eq!(blocks(&from), [0], "{era}");
+        m.check();
     }
 }
 

@@ -233,7 +233,13 @@ impl<'e> Reclaim<'e> {
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         let waits = waits_for_memory(request);
+        // A kernel empties the lists of all CPUs once its reclaim has freed anything, and some page or slab can be freed on
+        // every host: that this model knows of none is no reason to leave thousands of pages there while requests fail.
+        let drains = m.inspect().rules().retry.drain == RetryDrain::OnceInVain;
         if self.starves && waits {
+            if drains {
+                m.drain_all();
+            }
             self.starves = m.lab().zone_for(request).is_none();
             if self.starves {
                 return self.late(m, request);
@@ -248,10 +254,7 @@ impl<'e> Reclaim<'e> {
         let mut allocated = drive(&mut request_world, &mut allocation);
         self.pages.rename(model_frames, in_migration);
         self.quiet_until = 0;
-        let drains = m.inspect().rules().retry.drain == RetryDrain::OnceInVain;
         if drains && allocated.is_err() && m.inspect().reclaim_counters().allocstall > stalls {
-            // A kernel empties the lists once its reclaim has freed anything, and some page or slab can be freed on every
-            // host: that this model knows of none is no reason to leave thousands of pages to CPUs while requests fail.
             m.drain_all();
             allocated = m.alloc(request).or(allocated);
         }
@@ -272,12 +275,12 @@ impl<'e> Reclaim<'e> {
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         // From the best zone down, whatever its marks; those below are kept for who needs them.
-        let best = m.inspect().zones().filter(|&z| {
+        let mut best = m.inspect().zones().filter(|&z| {
             let zone = m.inspect().zone_config(z);
             zone.managed > 0 && zone.node == request.node && zone.kind != ZoneKind::Movable
         });
         let Some(zone) = best
-            .last()
+            .next_back()
             .filter(|_| !request.gfp.intersects(Gfp::DMA | Gfp::DMA32))
         else {
             return m.alloc(request);
