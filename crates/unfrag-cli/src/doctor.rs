@@ -108,9 +108,9 @@ pub fn run(args: &Args) -> Result<()> {
         seconds: args.seconds,
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
-    evidence.page_size = args.page_size;
-    if evidence.release.is_none() {
-        evidence.release.clone_from(&args.kernel);
+    evidence.with_page_size(args.page_size);
+    if evidence.host.release.is_none() {
+        evidence.host.release.clone_from(&args.kernel);
     }
     let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;

@@ -6,9 +6,9 @@
 //!
 //! Invariant: nothing that is computed depends on what is free here; only whether it is refused does.
 
+use crate::host;
 use crate::report::number::bytes;
 use std::fs;
-use unfrag_linux::procfs::MemInfo;
 
 /// Bytes in a frame of a model.
 const FRAME: u64 = 4096;
@@ -75,8 +75,8 @@ fn left() -> Option<u64> {
 
 /// What the kernel says is available.
 fn available() -> Option<u64> {
-    let info = MemInfo::parse(&fs::read("/proc/meminfo").ok()?).ok()?;
-    let kib = |name| info.lines.iter().find(|l| l.name == name).map(|l| l.value);
+    let info = host::files::meminfo(&fs::read("/proc/meminfo").ok()?).ok()?;
+    let kib = |name| info.get(name);
     Some(kib("MemAvailable")?.saturating_add(kib("SwapFree").unwrap_or(0)) << 10)
 }
 

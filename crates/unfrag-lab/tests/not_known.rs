@@ -29,7 +29,7 @@ fn diagnosis(files: &BTreeMap<&'static str, Vec<u8>>) -> Option<Value> {
             .ok_or(std::io::ErrorKind::NotFound.into())
     };
     let mut evidence = Evidence::read("here", read).ok()?;
-    evidence.release = Some("6.1.0".into());
+    evidence.host.release = Some("6.1.0".into());
     Some(serde_json::to_value(&examine(&evidence).unwrap().diagnosis).unwrap())
 }
 

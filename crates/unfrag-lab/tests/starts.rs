@@ -85,7 +85,8 @@ fn cpus_of(snap: &Snapshot) -> Cpus {
         snapshots: vec![snap.clone()],
         ..Recording::default()
     };
-    Cpus::of(&rec, &rec.events).unwrap()
+    let recorded = unfrag_lab::geometry::recorded::RecordedGeometry::of(&rec);
+    Cpus::of(&recorded.cpus, &rec.events).unwrap()
 }
 
 /// The start of a recording in which nothing happens.

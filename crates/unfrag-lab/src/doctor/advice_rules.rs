@@ -10,11 +10,9 @@ use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
 use super::room_advice::{counted, make_room, mostly_in_vain, share_of};
-use super::settings;
 use crate::era::Era;
-use crate::inspect::whole;
+use crate::host::{Zone, settings};
 use crate::report::number::{bytes, mib, percent, thousands};
-use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
 
 /// Share of spoiled blocks above which advice is given.
 const SPOILED_SHARE: f64 = 0.10;
@@ -40,7 +38,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
     Advice {
         command: format!("sysctl -w vm.{name}={value}"),
         setting: Some(format!("vm.{name}")),
-        current: e.settings.get(name).cloned(),
+        current: e.host.settings.get(name).cloned(),
         value: Some(value.to_string()),
         reason,
         cost,
@@ -51,7 +49,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
 
 /// Whether the kernel may have a sysctl.
 fn has(e: &Evidence, name: &str) -> bool {
-    settings::may_have(&e.settings, name)
+    settings::may_have(&e.host.settings, name)
 }
 
 /// Pages as MiB, without the unit.
@@ -93,13 +91,12 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
     let worst = worst.min_by_key(|r| r.in_a_row_at_least)?;
     let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
-    let info = e.zones.as_ref()?;
-    if !whole::nodes_with_gaps(info).is_empty() {
+    if e.host.zoneinfo.is_none() || !e.host.gaps().is_empty() {
         return None;
     }
     let current = e
         .setting("min_free_kbytes")
-        .or_else(|| Some(kib(set_marks(info)?)))?;
+        .or_else(|| Some(kib(set_marks(&e.host.zones)?)))?;
     // Never from a part of memory.
     let sum = |of: fn(&ZoneDiagnosis) -> Option<u64>| d.zones.iter().map(of).sum::<Option<u64>>();
     let (managed, free) = (sum(|z| z.managed_pages)?, sum(|z| z.free_pages)?);
@@ -130,13 +127,10 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
 
 /// The pages that `min_free_kbytes` set, by the marks: without the boost, and without those of zones that have marks of
 /// their own. `None` where a zone's are not told.
-fn set_marks(info: &ZoneInfo) -> Option<u64> {
-    let of = |z: &zoneinfo::Zone| {
-        // Kernels before 5.0 have no boost.
-        let boost = z.pages("boost").unwrap_or(0);
-        Some(z.pages("min")?.saturating_sub(boost))
-    };
-    info.zones
+fn set_marks(zones: &[Zone]) -> Option<u64> {
+    // Kernels before 5.0 have no boost.
+    let of = |z: &Zone| Some(z.told("min")?.saturating_sub(z.told("boost").unwrap_or(0)));
+    zones
         .iter()
         .filter(|z| !matches!(z.name.as_str(), "HighMem" | "Movable" | "Device"))
         .map(of)
@@ -283,7 +277,7 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         counted(d, "thp_fault_fallback")?,
         counted(d, "thp_fault_alloc")?,
     );
-    let defrag = e.settings.get("thp_defrag")?;
+    let defrag = e.host.settings.get("thp_defrag")?;
     let waits = matches!(defrag.as_str(), "always" | "madvise" | "defer+madvise");
     (share > 0.10 && !waits).then(|| Advice {
         command: "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag".into(),
@@ -303,14 +297,14 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
 
 /// A THP `defrag` mode that waits less, where each fault that may have a huge page compacts for it, in vain mostly.
 fn stalling_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
-    let defrag = e.settings.get("thp_defrag")?;
+    let defrag = e.host.settings.get("thp_defrag")?;
     if defrag != "always" {
         return None;
     }
     let (stalls, share) = mostly_in_vain(d)?;
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.
-    let (value, cost) = match e.settings.get("thp_enabled").map(String::as_str) {
+    let (value, cost) = match e.host.settings.get("thp_enabled").map(String::as_str) {
         Some("madvise") => (
             "defer",
             "programs that ask with madvise get small pages first, and huge ones from kcompactd and khugepaged later",
@@ -344,8 +338,8 @@ fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .as_ref()?
         .iter()
         .find(|o| o.kind == FrameUse::Slab)?;
-    let reclaimable = e.meminfo_bytes("SReclaimable")?;
-    let unreclaimable = e.meminfo_bytes("SUnreclaim")?;
+    let reclaimable = e.host.meminfo_bytes("SReclaimable")?;
+    let unreclaimable = e.host.meminfo_bytes("SUnreclaim")?;
     let much =
         slab.blocks_alone as f64 > SPOILED_SHARE * blocks as f64 && reclaimable > unreclaimable;
     much.then(|| Advice {

@@ -6,7 +6,7 @@
 //! Invariant: what a zone may keep back and no file tells widens the range from [`AtomicRisk::in_a_row_at_least`] to
 //! [`AtomicRisk::in_a_row_at_most`]; a verdict holds for the whole range.
 
-use super::zones::ZoneFacts;
+use crate::host::Zone;
 use crate::usable::{self, Request};
 use serde::Serialize;
 use unfrag::{Rules, ZoneKind};
@@ -46,18 +46,18 @@ const MOST: u64 = 100_000;
 
 /// The risk of each order on one node, from its zones, by the rules of its kernel. `are_all`: whether no zone of the node
 /// is known to be missing among them.
-pub fn risks(zones: &[&ZoneFacts], are_all: bool, rules: &Rules) -> Vec<AtomicRisk> {
+pub fn risks(zones: &[&Zone], are_all: bool, rules: &Rules) -> Vec<AtomicRisk> {
     let of = |&order: &u8| risk(zones, are_all, order, rules);
     ORDERS.iter().map(of).collect()
 }
 
-fn risk(zones: &[&ZoneFacts], are_all: bool, order: u8, rules: &Rules) -> AtomicRisk {
+fn risk(zones: &[&Zone], are_all: bool, order: u8, rules: &Rules) -> AtomicRisk {
     let request = Request::atomic(order, rules);
     let mut at_least = 0;
     let mut at_most = Some(0).filter(|_| are_all && !zones.is_empty());
     let mut not_for_them = 0;
     for zone in zones {
-        let kind = ZoneKind::from_name(&zone.row.zone);
+        let kind = ZoneKind::from_name(&zone.name);
         let may_use = kind.is_none_or(|kind| usable::may_use(kind, request.gfp));
         let Some(view) = zone.view() else {
             at_most = at_most.filter(|_| !may_use);
@@ -78,7 +78,7 @@ fn risk(zones: &[&ZoneFacts], are_all: bool, order: u8, rules: &Rules) -> Atomic
     let at_most = at_most.map(|n| n.min(MOST));
     let verdicts = (verdict(at_least), at_most.map_or("safe", verdict));
     AtomicRisk {
-        node: zones.first().map_or(0, |z| z.row.node),
+        node: zones.first().map_or(0, |z| z.node),
         order,
         verdict: match verdicts {
             (one, other) if one == other => one,
@@ -103,28 +103,24 @@ fn verdict(in_a_row: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::free_rows::FreeRow;
+    use crate::host::zone::TypeBlocks;
     use unfrag::preset;
 
-    fn zone(free: &[u64], min: u64) -> ZoneFacts {
+    fn zone(free: &[u64], min: u64) -> Zone {
         let mut blocks = free.to_vec();
         blocks.resize(11, 0);
-        let row = FreeRow {
-            zone: "Normal".into(),
+        Zone {
+            name: "Normal".into(),
             free_pages: Some(blocks.iter().enumerate().map(|(o, n)| n << o).sum()),
             blocks: Some(blocks),
-            ..FreeRow::default()
-        };
-        ZoneFacts {
-            row,
             marks: Some([min, min * 5 / 4, min * 3 / 2]),
             protection_from_kernel: Some(0),
             cma_pages: Some(0),
-            ..ZoneFacts::default()
+            ..Zone::default()
         }
     }
 
-    fn of(zones: &[&ZoneFacts], era: &str) -> Vec<AtomicRisk> {
+    fn of(zones: &[&Zone], era: &str) -> Vec<AtomicRisk> {
         risks(zones, true, &preset(era).unwrap().rules)
     }
 
@@ -163,9 +159,14 @@ mod tests {
     #[test]
     fn contiguous_areas_and_high_memory_do_not_count() {
         let mut cma = zone(&[100, 0, 0, 300], 0);
-        (cma.cma, cma.cma_pages) = (Some(vec![0, 0, 0, 300]), Some(2400));
+        (cma.has_all_types, cma.cma_pages) = (true, Some(2400));
+        cma.by_type = vec![TypeBlocks {
+            name: "CMA".into(),
+            blocks: vec![0, 0, 0, 300],
+            is_capped: false,
+        }];
         let mut high = zone(&[0, 0, 0, 900], 0);
-        high.row.zone = "HighMem".into();
+        high.name = "HighMem".into();
         let r = &of(&[&cma, &high], "6.1")[0];
         assert_eq!((r.verdict, r.in_a_row), ("fails", Some(0)));
         assert_eq!(r.not_for_them_pages, 2400 + 7200);
@@ -184,12 +185,12 @@ mod tests {
 
     #[test]
     fn what_is_not_told_widens_the_range_and_only_a_failure_is_known_without_it() {
-        type Lacking = fn(&mut ZoneFacts);
+        type Lacking = fn(&mut Zone);
         let lacking: [(&str, Lacking); 4] = [
             ("marks", |z| z.marks = None),
             ("protection", |z| z.protection_from_kernel = None),
             ("contiguous areas", |z| z.cma_pages = None),
-            ("blocks", |z| z.row.blocks = None),
+            ("blocks", |z| z.blocks = None),
         ];
         for (what, lacks) in lacking {
             let mut full = zone(&[900, 0, 0, 300], 100);
@@ -209,7 +210,7 @@ mod tests {
             let verdict = of(&[&none], "6.1")[0].verdict;
             assert_eq!(verdict == "fails", fails, "{what}");
         }
-        assert_eq!(of(&[&ZoneFacts::default()], "6.1")[0].verdict, "unknown");
+        assert_eq!(of(&[&Zone::default()], "6.1")[0].verdict, "unknown");
         let all = zone(&[900], 0);
         let rules = &preset("6.1").unwrap().rules;
         let some = &risks(&[&all], false, rules)[0];

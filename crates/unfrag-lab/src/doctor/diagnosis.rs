@@ -10,7 +10,7 @@ use super::frames::FrameUse;
 use super::slabs::SlabCache;
 use super::work::Work;
 use crate::geometry::PageSizeFrom;
-use crate::inspect::Unread;
+use crate::host::Unread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

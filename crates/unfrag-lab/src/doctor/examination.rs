@@ -13,67 +13,43 @@ use super::frames::BLOCK_FRAMES;
 use super::late_memory;
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
-use super::settings;
 use super::shortage;
 use super::slabs;
 use super::text;
 use super::work;
 use super::zone_blocks::ZoneBlocks;
-use super::zones::{self, ZoneFacts};
 use crate::era::Era;
 use crate::error::Result;
-use crate::geometry::{self, Counts, Found, Geometry};
-use crate::inspect::files::of_all;
-use crate::inspect::free_rows::{self, FreeRow, FreeSources, free_rows};
-use crate::inspect::{Unread, contradictions, total_free, whole};
+use crate::host::{Host, Unread, Zone, settings};
 use crate::report::number::bytes;
 use std::sync::Arc;
 use unfrag::{Rules, preset};
-use unfrag_linux::procfs::{MemInfo, PageTypeInfo, SlabInfo, zoneinfo};
+use unfrag_linux::procfs::MemInfo;
 
 /// Examines a host.
 ///
 /// # Errors
 /// If the release that was given with the evidence is none.
 pub fn examine(e: &Evidence) -> Result<Examined> {
-    let given = e.release.as_deref().filter(|r| !r.is_empty());
+    let host = &e.host;
+    let given = host.release.as_deref().filter(|r| !r.is_empty());
     let era = given.map(Era::of).transpose()?;
     let is_assumed = era.is_none();
     let era = era.unwrap_or_else(Era::newest);
-    let rows = free_rows(&FreeSources {
-        buddy: e.buddy.as_ref(),
-        types: e.types.as_ref(),
-        zones: e.zones.as_ref(),
-        unusable: e.unusable.as_ref(),
-        extfrag: e.extfrag.as_ref(),
-    });
-    let mut unread = e.unread.clone();
-    let Found {
-        geometry,
-        mut notes,
-    } = geometry_of(e, &rows);
-    notes.extend(e.notes.iter().cloned());
-    notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
-    notes.extend(e.zones.iter().flat_map(whole::notes));
-    let beginnings = free_rows::beginnings(&rows);
-    let zones = zones::zones(e, rows, &geometry);
+    let (zones, geometry) = (&host.zones, &host.geometry);
+    let mut unread = host.unread.clone();
+    let mut notes = host.of_sizes.clone();
+    notes.extend(host.partly.iter().cloned());
+    notes.extend(host.contradictions());
     let kernel = kernel(e, era);
-    let blocks = page_flags(e, &zones, &geometry, &mut unread);
+    let blocks = page_flags(e, &mut unread);
     let mut found: Vec<ZoneDiagnosis> = (0..zones.len())
-        .map(|i| {
-            zone_diagnosis(
-                e,
-                &zones[i],
-                blocks.get(i).map(Arc::as_ref),
-                kernel,
-                &geometry,
-            )
-        })
+        .map(|i| zone_diagnosis(e, &zones[i], blocks.get(i).map(Arc::as_ref), kernel))
         .collect();
-    let are_all = late_memory::add(e, &zones, &geometry, &mut found, &mut notes);
-    notes.extend(contiguous(e, &zones, &geometry));
+    let are_all = late_memory::add(host, &mut found, &mut notes);
+    notes.extend(contiguous(e));
     notes.extend(slabs::debugged(e));
-    let gaps = e.zones.as_ref().map_or(vec![], whole::nodes_with_gaps);
+    let gaps = host.gaps();
     // Without a zone nothing is known of huge pages.
     let huge_pages = if found.is_empty() {
         Forecast::default()
@@ -83,11 +59,11 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         let gaps = (!are_all || !gaps.is_empty()).then(Forecast::default);
         all.chain(gaps).fold(Forecast::NONE, Forecast::plus)
     };
-    let mut nodes: Vec<u32> = zones.iter().map(|z| z.row.node).collect();
+    let mut nodes: Vec<u32> = zones.iter().map(|z| z.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     let of = |n: u32| {
-        let of_node = zones.iter().filter(move |z| z.row.node == n);
+        let of_node = zones.iter().filter(move |z| z.node == n);
         of_node.collect::<Vec<_>>()
     };
     let atomic = nodes
@@ -101,12 +77,12 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             era.preset()
         ));
     }
-    unread.extend(settings::unread(&e.settings));
+    unread.extend(settings::unread(&host.settings));
     notes.extend(e.nodes.iter().filter_map(node_amounts));
-    notes.extend(beginnings);
+    notes.extend(zones.iter().filter_map(Zone::beginning_alone));
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
-        kernel_release: e.release.clone(),
+        kernel_release: host.release.clone(),
         kernel_rules: era.preset(),
         kernel_rules_assumed: is_assumed,
         page_size: geometry.page_size,
@@ -114,7 +90,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         huge_page_bytes: geometry.huge_page_bytes(),
         huge_order: geometry.huge_order,
         default_huge_page_bytes: geometry.default_huge_page,
-        reclaimable_bytes: reclaimable(e),
+        reclaimable_bytes: reclaimable(host),
         uptime_seconds: e.uptime,
         nodes: nodes
             .iter()
@@ -126,14 +102,14 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         pcp_fraction: e
             .setting("percpu_pagelist_high_fraction")
             .filter(|_| kernel.tunes_lists),
-        huge_pages_in_pool: e.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
+        huge_pages_in_pool: host.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
         obstacles,
         pinned_pages: pinned(e),
         atomic,
         slabs: slabs::slabs(e, geometry.page_size),
         work: work::work(e),
         advice: vec![],
-        settings: e.settings.clone(),
+        settings: host.settings.clone(),
         advice_lacks: lacks(e),
         notes,
         unread,
@@ -145,7 +121,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
 /// What advice is made from, as far as it was not seen.
 fn lacks(e: &Evidence) -> Vec<&'static str> {
     let all = [
-        (e.zones.is_none(), "watermarks (zoneinfo)"),
+        (e.host.zoneinfo.is_none(), "watermarks (zoneinfo)"),
         (!e.has_sysctls(), "settings (sysctls of vm)"),
         (e.vmstat.is_none(), "stalls and failures so far (vmstat)"),
     ];
@@ -153,35 +129,13 @@ fn lacks(e: &Evidence) -> Vec<&'static str> {
     lacking.map(|(_, what)| what).collect()
 }
 
-fn geometry_of(e: &Evidence, rows: &[FreeRow]) -> Found {
-    let of = |name: &'static str| of_all(e.zones.as_ref(), |z| z.pages(name));
-    let counted = of_all(e.zones.as_ref(), |z| Some(z.free));
-    geometry::find(&Counts {
-        asked: e.page_size,
-        meminfo: e.meminfo.as_ref(),
-        managed: of("managed"),
-        present: of("present"),
-        free: counted.or_else(|| total_free(rows)),
-        pageblock_order: e
-            .types
-            .as_ref()
-            .and_then(PageTypeInfo::told_pageblock_order),
-        orders: rows.iter().find_map(FreeRow::orders),
-        slab_unit: e.slabs.as_ref().and_then(SlabInfo::unit),
-    })
-}
-
 /// What holds each pageblock of each zone; empty where page flags or zoneinfo are missing, or where they cannot be read
 /// for blocks of this size.
-fn page_flags(
-    e: &Evidence,
-    zones: &[ZoneFacts],
-    geometry: &Geometry,
-    unread: &mut Vec<Unread>,
-) -> Vec<Arc<ZoneBlocks>> {
-    let (Some(info), Some(blocks)) = (&e.zones, &e.blocks) else {
+fn page_flags(e: &Evidence, unread: &mut Vec<Unread>) -> Vec<Arc<ZoneBlocks>> {
+    let Some(blocks) = e.blocks.clone().filter(|_| e.host.zoneinfo.is_some()) else {
         return vec![];
     };
+    let geometry = &e.host.geometry;
     if geometry.huge_page_pages() != BLOCK_FRAMES as u64 {
         unread.push(Unread {
             file: "kpageflags".into(),
@@ -192,16 +146,11 @@ fn page_flags(
         });
         return vec![];
     }
-    let of = |z: &ZoneFacts| {
-        let is = |i: &zoneinfo::Zone| i.node == z.row.node && i.name == z.row.zone;
-        let at = info.zones.iter().position(is);
-        at.map_or_else(Arc::default, |at| Arc::clone(&blocks[at]))
-    };
-    zones.iter().map(of).collect()
+    blocks
 }
 
 /// The risks of a node, with the verdict of old kernels where the release is not known and theirs is another.
-fn risks(zones: &[&ZoneFacts], are_all: bool, era: Era, is_assumed: bool) -> Vec<AtomicRisk> {
+fn risks(zones: &[&Zone], are_all: bool, era: Era, is_assumed: bool) -> Vec<AtomicRisk> {
     let rules = |name: &str| -> Option<&'static Rules> { Some(&preset(name)?.rules) };
     let Some(by_era) = rules(era.preset()) else {
         return vec![];
@@ -216,13 +165,13 @@ fn risks(zones: &[&ZoneFacts], are_all: bool, era: Era, is_assumed: bool) -> Vec
 }
 
 /// Page cache and reclaimable slab by meminfo, in bytes; `None` if it lacks a part of them.
-fn reclaimable(e: &Evidence) -> Option<u64> {
-    let cache = e
+fn reclaimable(host: &Host) -> Option<u64> {
+    let cache = host
         .meminfo_bytes("Cached")?
-        .saturating_add(e.meminfo_bytes("Buffers")?);
-    let slab = e.meminfo_bytes("SReclaimable")?;
+        .saturating_add(host.meminfo_bytes("Buffers")?);
+    let slab = host.meminfo_bytes("SReclaimable")?;
     // Shared memory is counted as cache, and goes to swap alone. It stands before slab, but in kernels before 2.6.32.
-    let shared = e.meminfo_bytes("Shmem").unwrap_or(0);
+    let shared = host.meminfo_bytes("Shmem").unwrap_or(0);
     Some(cache.saturating_sub(shared).saturating_add(slab))
 }
 
@@ -246,10 +195,14 @@ fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
 }
 
 /// A note on contiguous memory areas; `None` if the host has none, or no file tells.
-fn contiguous(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<String> {
+fn contiguous(e: &Evidence) -> Option<String> {
+    let Host {
+        zones, geometry, ..
+    } = &e.host;
     let of_zones: Option<u64> = zones.iter().map(|z| z.cma_pages).sum();
-    let total = e.meminfo_bytes("CmaTotal");
+    let total = e.host.meminfo_bytes("CmaTotal");
     let free = e
+        .host
         .meminfo_bytes("CmaFree")
         .or_else(|| Some(of_zones?.saturating_mul(geometry.page_size)));
     let Some(free) = free else {
@@ -261,7 +214,7 @@ fn contiguous(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<
     };
     // Areas that the kernel does not count in the total are there all the same.
     let Some(total) = total.filter(|&total| total > 0 && free <= total) else {
-        return uncounted_areas(e, zones, geometry, free);
+        return uncounted_areas(&e.host, free);
     };
     let pinned = pinned(e).map_or(String::new(), |n| {
         format!("; {n} pages of this host are pinned")
@@ -275,17 +228,12 @@ fn contiguous(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<
 }
 
 /// A note on contiguous memory areas whose size no file tells; `None` if nothing in them is free.
-fn uncounted_areas(
-    e: &Evidence,
-    zones: &[ZoneFacts],
-    geometry: &Geometry,
-    free: u64,
-) -> Option<String> {
+fn uncounted_areas(host: &Host, free: u64) -> Option<String> {
     if free == 0 {
         return None;
     }
-    let all: Option<u64> = zones.iter().map(|z| z.row.free_pages).sum();
-    let all = all.map(|pages| pages.saturating_mul(geometry.page_size));
+    let all: Option<u64> = host.zones.iter().map(|z| z.free_pages).sum();
+    let all = all.map(|pages| pages.saturating_mul(host.geometry.page_size));
     let of = all.filter(|&all| all > free).map_or(String::new(), |all| {
         format!(
             " of {}; {} are left for such memory",
@@ -293,7 +241,7 @@ fn uncounted_areas(
             bytes(all - free)
         )
     });
-    let handed_over = e.meminfo_bytes("CmaTotal").map_or("", |_| {
+    let handed_over = host.meminfo_bytes("CmaTotal").map_or("", |_| {
         "; CmaTotal does not count them, as where a kexec handover reserved memory (kho=) and gave it back as CMA"
     });
     Some(format!(
@@ -310,47 +258,45 @@ fn pinned(e: &Evidence) -> Option<u64> {
 
 fn zone_diagnosis(
     e: &Evidence,
-    zone: &ZoneFacts,
+    zone: &Zone,
     blocks: Option<&ZoneBlocks>,
     kernel: KernelFeatures,
-    geometry: &Geometry,
 ) -> ZoneDiagnosis {
     let (huge_pages, compaction_stops) = match blocks {
         Some(blocks) => forecast::exact(zone, blocks, kernel),
         None => (forecast::bounds(zone), None),
     };
-    let row = &zone.row;
     let index = |f: &dyn Fn(u8) -> Option<i64>| {
         let each = [3, 4, zone.huge_order].into_iter();
         each.filter_map(|o| Some((o, f(o)? as f64 / 1e3))).collect()
     };
     let below = shortage::below(zone);
     let mut z = ZoneDiagnosis {
-        node: row.node,
-        zone: row.zone.clone(),
+        node: zone.node,
+        zone: zone.name.clone(),
         managed_pages: zone.managed,
-        free_pages: row.free_pages,
+        free_pages: zone.free_pages,
         pcp_pages: zone.pcp,
         watermarks: zone.marks,
         below,
         protection_pages: zone.protection,
-        filled_by_slab_pages: shortage::filled_by_slab(e, zone, geometry),
-        free_huge_blocks: row.whole_blocks(zone.huge_order),
-        highatomic_huge_blocks: zone.highatomic_huge,
-        largest_free_order: row
+        filled_by_slab_pages: shortage::filled_by_slab(&e.host, zone),
+        free_huge_blocks: zone.whole_blocks(zone.huge_order),
+        highatomic_huge_blocks: zone.highatomic_huge(),
+        largest_free_order: zone
             .blocks
             .as_ref()
             .and_then(|b| u8::try_from(b.iter().rposition(|&n| n > 0)?).ok()),
-        extfrag_for_order_9: row.outside(zone.huge_order),
-        unusable_index: index(&|o| row.unusable_index(o)),
-        fragmentation_index: index(&|o| row.fragmentation_index(o)),
+        extfrag_for_order_9: zone.outside(zone.huge_order),
+        unusable_index: index(&|o| zone.unusable_index(o)),
+        fragmentation_index: index(&|o| zone.fragmentation_index(o)),
         verdict: String::new(),
         huge_pages,
         compaction_stops,
         obstacles: blocks.map(|b| obstacles(std::iter::once(b), kernel)),
         blocks: blocks.map(|b| b.blocks.iter().filter(|b| !b.is_absent()).count() as u64),
     };
-    z.verdict = text::verdict(&z, geometry);
+    z.verdict = text::verdict(&z, &e.host.geometry);
     z
 }
 
@@ -358,18 +304,14 @@ fn node_diagnosis(
     e: &Evidence,
     era: Era,
     (node, are_all): (u32, bool),
-    zones: &[&ZoneFacts],
+    zones: &[&Zone],
     found: &[ZoneDiagnosis],
 ) -> NodeDiagnosis {
-    let present = |z: &ZoneFacts| {
-        let info = e.zones.as_ref()?;
-        info.zone(z.row.node, &z.row.zone)?.pages("present")
-    };
-    let all: Option<u64> = zones.iter().map(|z| present(z)).sum();
+    let all: Option<u64> = zones.iter().map(|z| z.told("present")).sum();
     // The weighted sum over zones. `spec: 5.5`
-    let part = |z: &&ZoneFacts| {
-        let outside = z.row.outside(z.huge_order)?;
-        Some((u128::from(present(z)?) * u128::from(outside) / u128::from(all? + 1)) as u64)
+    let part = |z: &&Zone| {
+        let outside = z.outside(z.huge_order)?;
+        Some((u128::from(z.told("present")?) * u128::from(outside) / u128::from(all? + 1)) as u64)
     };
     let score: Option<u64> = zones.iter().map(part).sum();
     let of_node = found.iter().filter(|z| z.node == node);

@@ -18,7 +18,7 @@
 use super::compactor::{self, CompactionRules, StuckFolio};
 use super::frames::{BLOCK_FRAMES, FrameUse};
 use super::zone_blocks::{Emptied, ZoneBlocks};
-use super::zones::ZoneFacts;
+use crate::host::Zone;
 use serde::Serialize;
 
 /// Huge pages of a zone, a node or a host. All counts are of huge pages of the size that the diagnosis names.
@@ -97,7 +97,7 @@ pub struct KernelFeatures {
 }
 
 /// A zone's forecast without page flags, from free blocks and zoneinfo.
-pub fn bounds(zone: &ZoneFacts) -> Forecast {
+pub fn bounds(zone: &Zone) -> Forecast {
     let most_now = most_now(zone);
     let now = most_now.filter(|&n| n == 0 || is_told(zone));
     let perhaps_now = match zone.may_be_protected() {
@@ -115,20 +115,20 @@ pub fn bounds(zone: &ZoneFacts) -> Forecast {
 }
 
 /// Huge pages that no action gives more of; `None` without zoneinfo, or if it counts no page cache.
-fn at_most(zone: &ZoneFacts) -> Option<u64> {
-    let memory = [zone.row.free_pages?, zone.pcp?, zone.reclaimable?];
+fn at_most(zone: &Zone) -> Option<u64> {
+    let memory = [zone.free_pages?, zone.pcp?, zone.reclaimable?];
     let memory = memory.into_iter().fold(0, u64::saturating_add);
     let blocks = zone.managed? / zone.huge_pages_size();
     // Without pagetypeinfo all of them may be movable.
-    let movable = blocks.saturating_sub(zone.unmovable_blocks.unwrap_or(0));
+    let movable = blocks.saturating_sub(zone.unmovable_blocks().unwrap_or(0));
     // Free blocks of unmovable types are huge pages as well.
     let most = movable.max(zone.free_huge().unwrap_or(blocks));
     Some(zone.huge_pages_above_min(memory).min(most))
 }
 
 /// Huge pages at once at most, by the free blocks and by the free pages above the watermark.
-fn most_now(zone: &ZoneFacts) -> Option<u64> {
-    let above = zone.row.free_pages.map(|n| zone.huge_pages_above_min(n));
+fn most_now(zone: &Zone) -> Option<u64> {
+    let above = zone.free_pages.map(|n| zone.huge_pages_above_min(n));
     match (zone.free_huge(), above) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, other) => one.or(other),
@@ -136,13 +136,13 @@ fn most_now(zone: &ZoneFacts) -> Option<u64> {
 }
 
 /// Whether the files tell what is free in whole blocks, and all that keeps it back.
-fn is_told(zone: &ZoneFacts) -> bool {
-    zone.row.blocks.is_some() && !zone.row.is_capped && zone.tells_what_is_kept()
+fn is_told(zone: &Zone) -> bool {
+    zone.blocks.is_some() && !zone.is_capped && zone.tells_what_is_kept()
 }
 
 /// A zone's forecast with page flags, and the folio at which `vm.compact_memory` would end early.
 pub fn exact(
-    zone: &ZoneFacts,
+    zone: &Zone,
     blocks: &ZoneBlocks,
     kernel: KernelFeatures,
 ) -> (Forecast, Option<StuckFolio>) {
@@ -151,7 +151,7 @@ pub fn exact(
         let is_whole = |&b: &usize| usize::from(blocks.free(b, emptied)) == BLOCK_FRAMES;
         (0..blocks.blocks.len()).filter(is_whole).count() as u64
     };
-    let most_now = match (zone.free_huge(), zone.row.free_pages) {
+    let most_now = match (zone.free_huge(), zone.free_pages) {
         (None, Some(free)) => Some(whole(Emptied::default()).min(zone.huge_pages_above_min(free))),
         _ => most_now(zone),
     };
@@ -168,7 +168,6 @@ pub fn exact(
         let pages = |is, kind| if is { blocks.pages(kind) } else { 0 };
         // Page flags count what is free as well.
         let free = zone
-            .row
             .free_pages
             .unwrap_or_else(|| blocks.pages(FrameUse::Free))
             + pages(emptied.lists, FrameUse::PerCpu)
@@ -221,14 +220,14 @@ pub fn exact(
 
 /// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as pagetypeinfo
 /// counts of other types are left out, those with most of the kernel's memory first.
-fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
+fn targets(zone: &Zone, blocks: &ZoneBlocks) -> Vec<bool> {
     const USUAL: u16 = 64;
     let kernel = |b: usize| blocks.blocks[b].kernel();
     let mut by_kernel: Vec<usize> = (0..blocks.blocks.len())
         .filter(|&b| !blocks.blocks[b].is_absent() && kernel(b) > 0)
         .collect();
     by_kernel.sort_by_key(|&b| std::cmp::Reverse(kernel(b)));
-    let others = match zone.unmovable_blocks {
+    let others = match zone.unmovable_blocks() {
         Some(n) => usize::try_from(n)
             .unwrap_or(usize::MAX)
             .min(by_kernel.len()),
@@ -401,12 +400,12 @@ mod tests {
 
     #[test]
     fn what_keeps_blocks_back_is_known_or_they_are_at_most() {
-        type Lacking = fn(&mut ZoneFacts);
+        type Lacking = fn(&mut Zone);
         let lacking: [(&str, Lacking); 4] = [
             ("marks", |z| z.marks = None),
             ("protection", |z| z.protection = None),
-            ("reserve", |z| (z.withheld, z.withheld_huge) = (None, None)),
-            ("blocks", |z| z.row.blocks = None),
+            ("reserve", |z| z.has_all_types = false),
+            ("blocks", |z| z.blocks = None),
         ];
         for (what, lacks) in lacking {
             let (mut facts, blocks) = zone(vec![BUDDY; 10 * 512]);

@@ -7,36 +7,21 @@
 //! Invariant: no more is counted as free than MemFree has beyond the zones, nor than the zone has room for.
 
 use super::diagnosis::ZoneDiagnosis;
-use super::evidence::Evidence;
 use super::forecast::Forecast;
-use super::zones::ZoneFacts;
-use crate::geometry::Geometry;
-use crate::inspect::whole;
+use crate::host::{Host, Zone};
 use crate::report::number::bytes;
 
 /// Adds such memory to the forecast of the zone that it belongs to. Answers whether the zones are all that the host has, as
 /// far as meminfo tells.
-pub(super) fn add(
-    e: &Evidence,
-    zones: &[ZoneFacts],
-    geometry: &Geometry,
-    found: &mut [ZoneDiagnosis],
-    notes: &mut Vec<String>,
-) -> bool {
-    let Some(late) = late_pages(e, geometry) else {
+pub(super) fn add(host: &Host, found: &mut [ZoneDiagnosis], notes: &mut Vec<String>) -> bool {
+    let Host {
+        zones, geometry, ..
+    } = host;
+    let Some(late) = late_pages(host) else {
         return true;
     };
-    let room = |z: &ZoneFacts| {
-        let info = e.zones.as_ref()?.zone(z.row.node, &z.row.zone)?;
-        Some(
-            info.pages("present")?
-                .saturating_sub(info.pages("managed")?),
-        )
-    };
-    let has_gaps = e
-        .zones
-        .iter()
-        .any(|z| !whole::nodes_with_gaps(z).is_empty());
+    let room = |z: &Zone| Some(z.told("present")?.saturating_sub(z.told("managed")?));
+    let has_gaps = !host.gaps().is_empty();
     let at = (0..zones.len()).max_by_key(|&i| room(&zones[i]));
     let Some(at) = at.filter(|&at| !has_gaps && room(&zones[at]) >= Some(late)) else {
         notes.push(format!(
@@ -49,7 +34,7 @@ pub(super) fn add(
         "MemTotal counts {} MiB that no zone manages",
         late.saturating_mul(geometry.page_size) >> 20
     );
-    let Some(beyond) = free_beyond_zones(e, zones, geometry) else {
+    let Some(beyond) = free_beyond_zones(host) else {
         found[at].huge_pages = without_numbers(found[at].huge_pages);
         notes.push(format!(
             "{memory} yet; whether it is free is not known (MemFree and the free pages of all zones would tell)"
@@ -77,31 +62,27 @@ pub(super) fn add(
     notes.push(format!(
         "{memory} yet: this kernel adds them when they are asked for, and they are counted as {n} huge pages of node {}, \
          zone {}, as far as MemFree has them",
-        zones[at].row.node, zones[at].row.zone
+        zones[at].node, zones[at].name
     ));
     true
 }
 
 /// Pages that MemTotal counts and no zone manages; `None` if no file tells, or a difference of two moments explains them.
-fn late_pages(e: &Evidence, geometry: &Geometry) -> Option<u64> {
-    let info = e.zones.as_ref()?;
-    let managed: Option<u64> = info.zones.iter().map(|z| z.pages("managed")).sum();
-    let managed = managed?;
+fn late_pages(host: &Host) -> Option<u64> {
+    let geometry = &host.geometry;
+    let managed = host.of_all(|z| z.pages("managed"))?;
     let late = geometry
-        .pages(e.meminfo_bytes("MemTotal")?)
+        .pages(host.meminfo_bytes("MemTotal")?)
         .saturating_sub(managed);
     (late >= managed / 100 && late >= geometry.huge_page_pages()).then_some(late)
 }
 
 /// Free pages that MemFree counts and no zone has.
-fn free_beyond_zones(e: &Evidence, zones: &[ZoneFacts], geometry: &Geometry) -> Option<u64> {
-    let of_zone = |z: &ZoneFacts| {
-        let counted = e.zones.as_ref()?.zone(z.row.node, &z.row.zone)?.free;
-        // Files of two moments: the larger one leaves less.
-        Some(counted.max(z.row.free_pages.unwrap_or(0)))
-    };
-    let in_zones: Option<u64> = zones.iter().map(of_zone).sum();
-    let free = geometry.pages(e.meminfo_bytes("MemFree")?);
+fn free_beyond_zones(host: &Host) -> Option<u64> {
+    // Files of two moments: the larger one leaves less.
+    let of_zone = |z: &Zone| Some(z.info.as_ref()?.free.max(z.free_pages.unwrap_or(0)));
+    let in_zones: Option<u64> = host.zones.iter().map(of_zone).sum();
+    let free = host.geometry.pages(host.meminfo_bytes("MemFree")?);
     Some(free.saturating_sub(in_zones?))
 }
 

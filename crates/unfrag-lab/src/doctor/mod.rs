@@ -1,11 +1,10 @@
 //! What is wrong with a host's memory, and what to do about it.
 //!
 //! - [`evidence`]: the files of procfs that could be read.
-//! - [`zones`]: what they say of each zone, together.
+//! - [`crate::host`]: the host that they show, with its zones and settings.
 //! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
 //! - [`atomic`]: whether requests that may not wait are at risk.
-//! - [`settings`]: sysctls and the state of transparent huge pages.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
@@ -34,13 +33,11 @@ pub mod predict;
 mod proactive;
 mod roles;
 mod room_advice;
-pub mod settings;
 mod shortage;
 pub mod slabs;
 pub mod text;
 pub mod work;
 pub mod zone_blocks;
-pub mod zones;
 
 pub use diagnosis::{Diagnosis, NodeDiagnosis, Obstacle, ZoneDiagnosis};
 pub use evidence::Evidence;

@@ -2,15 +2,12 @@
 //!
 //! Invariant: without watermarks nothing is said of a shortage.
 
-use super::evidence::Evidence;
-use super::zones::ZoneFacts;
-use crate::geometry::Geometry;
-use crate::inspect::whole;
+use crate::host::{Host, Zone};
 use unfrag::ZoneKind;
 
 /// The lowest watermark that a zone's free memory is below.
-pub(super) fn below(zone: &ZoneFacts) -> Option<&'static str> {
-    let free = zone.row.free_pages?;
+pub(super) fn below(zone: &Zone) -> Option<&'static str> {
+    let free = zone.free_pages?;
     let [min, low, _] = zone.marks?;
     match free {
         free if free < min => Some("min"),
@@ -23,7 +20,7 @@ pub(super) fn below(zone: &ZoneFacts) -> Option<&'static str> {
 ///
 /// Kernels to 4.7 count them by zone, later ones by node, and meminfo for the whole host. Slab is in low memory alone, so
 /// the larger counts are held against that.
-pub(super) fn filled_by_slab(e: &Evidence, zone: &ZoneFacts, geometry: &Geometry) -> Option<u64> {
+pub(super) fn filled_by_slab(host: &Host, zone: &Zone) -> Option<u64> {
     below(zone)?;
     let half = |pages: u64, of: u64| (pages > of / 2).then_some(pages);
     if let Some(pages) = zone.unreclaimable_slab {
@@ -35,41 +32,40 @@ pub(super) fn filled_by_slab(e: &Evidence, zone: &ZoneFacts, geometry: &Geometry
             Some(ZoneKind::HighMem | ZoneKind::Movable) | None
         )
     };
-    if !is_low(&zone.row.zone) {
+    if !is_low(&zone.name) {
         return None;
     }
-    let zones = || e.zones.iter().flat_map(|i| &i.zones);
     let low = |of_node: bool| -> u64 {
-        zones()
-            .filter(|z| is_low(&z.name) && (!of_node || z.node == zone.row.node))
-            .filter_map(|z| whole::managed(e.zones.as_ref()?, z))
+        let zones = host.zones.iter();
+        zones
+            .filter(|z| is_low(&z.name) && (!of_node || z.node == zone.node))
+            .filter_map(|z| z.managed)
             .fold(0, u64::saturating_add)
     };
-    let by_node = zones()
-        .filter(|z| z.node == zone.row.node)
-        .find_map(|z| z.per_node.as_ref()?.get("nr_slab_unreclaimable"));
+    let of_node = host.zones.iter().filter(|z| z.node == zone.node);
+    let mut infos = of_node.filter_map(|z| z.info.as_ref());
+    let by_node = infos.find_map(|z| z.per_node.as_ref()?.get("nr_slab_unreclaimable"));
     match by_node {
         Some(pages) => half(pages, low(true)),
-        None => half(geometry.pages(e.meminfo_bytes("SUnreclaim")?), low(false)),
+        None => half(
+            host.geometry.pages(host.meminfo_bytes("SUnreclaim")?),
+            low(false),
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::free_rows::FreeRow;
     use unfrag_linux::procfs::MemInfo;
 
-    fn zone(free: u64) -> ZoneFacts {
-        ZoneFacts {
-            row: FreeRow {
-                zone: "Normal".into(),
-                free_pages: Some(free),
-                ..FreeRow::default()
-            },
+    fn zone(free: u64) -> Zone {
+        Zone {
+            name: "Normal".into(),
+            free_pages: Some(free),
             managed: Some(200_000),
             marks: Some([1000, 1250, 1500]),
-            ..ZoneFacts::default()
+            ..Zone::default()
         }
     }
 
@@ -78,7 +74,7 @@ mod tests {
         assert_eq!(below(&zone(999)), Some("min"));
         assert_eq!(below(&zone(1249)), Some("low"));
         assert_eq!(below(&zone(1250)), None);
-        let unknown = ZoneFacts {
+        let unknown = Zone {
             marks: None,
             ..zone(0)
         };
@@ -87,18 +83,18 @@ mod tests {
 
     #[test]
     fn slab_is_the_cause_where_it_fills_a_short_zone() {
-        let (e, g) = (Evidence::default(), Geometry::default());
-        let with = |free, slab| ZoneFacts {
+        let host = Host::default();
+        let with = |free, slab| Zone {
             unreclaimable_slab: Some(slab),
             ..zone(free)
         };
-        assert_eq!(filled_by_slab(&e, &with(900, 150_000), &g), Some(150_000));
-        assert_eq!(filled_by_slab(&e, &with(900, 90_000), &g), None);
-        assert_eq!(filled_by_slab(&e, &with(9000, 150_000), &g), None);
-        let e = Evidence {
+        assert_eq!(filled_by_slab(&host, &with(900, 150_000)), Some(150_000));
+        assert_eq!(filled_by_slab(&host, &with(900, 90_000)), None);
+        assert_eq!(filled_by_slab(&host, &with(9000, 150_000)), None);
+        let host = Host {
             meminfo: Some(MemInfo::parse(b"SUnreclaim:       600000 kB\n").unwrap()),
-            ..e
+            ..host
         };
-        assert_eq!(filled_by_slab(&e, &zone(900), &g), Some(150_000));
+        assert_eq!(filled_by_slab(&host, &zone(900)), Some(150_000));
     }
 }

@@ -2,13 +2,12 @@
 
 use super::frames::BLOCK_FRAMES;
 use super::zone_blocks::{ZoneBlocks, ZoneReader};
-use super::zones::ZoneFacts;
-use crate::inspect::free_rows::FreeRow;
+use crate::host::Zone;
 use unfrag_linux::kpageflags::BUDDY;
 
 /// A zone whose frames have these flags. Wholly free pageblocks count as free blocks of order 9, other free frames as
 /// single pages.
-pub(super) fn zone(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
+pub(super) fn zone(words: Vec<u64>) -> (Zone, ZoneBlocks) {
     let mut free = vec![0; 11];
     for block in words.chunks(BLOCK_FRAMES) {
         match block.iter().filter(|&&w| w == BUDDY).count() {
@@ -16,19 +15,15 @@ pub(super) fn zone(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
             n => free[0] += n as u64,
         }
     }
-    let facts = ZoneFacts {
+    let facts = Zone {
         huge_order: 9,
-        row: FreeRow {
-            free_pages: Some(free[0] + (free[9] << 9)),
-            blocks: Some(free),
-            ..FreeRow::default()
-        },
+        free_pages: Some(free[0] + (free[9] << 9)),
+        blocks: Some(free),
         pcp: Some(0),
         marks: Some([0; 3]),
         protection: Some(0),
-        withheld: Some(0),
-        withheld_huge: Some(0),
-        ..ZoneFacts::default()
+        has_all_types: true,
+        ..Zone::default()
     };
     let blocks = blocks(&words, 0);
     (facts, blocks)

@@ -4,7 +4,7 @@ use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, is_stdin, named};
 use crate::doctor::Evidence;
 use crate::error::Result;
-use crate::inspect::files::and_not_read;
+use crate::host::files::and_not_read;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
@@ -58,15 +58,15 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
     let mut evidence =
         Evidence::of_snapshot(&place, &all[at]).map_err(|e| e.inside(source.as_ref()))?;
     complete(&mut evidence, &all, at, recording.as_ref());
-    evidence.unread.extend(not_read);
+    evidence.host.unread.extend(not_read);
     Ok((evidence, recording))
 }
 
 /// What only other snapshots say: release and settings, and the counters' earlier reading.
 fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Recording>) {
-    all.iter().for_each(|other| e.learn(other));
-    if e.release.is_none() {
-        e.release = recording
+    all.iter().for_each(|other| e.host.learn(other));
+    if e.host.release.is_none() {
+        e.host.release = recording
             .map(|r| r.meta.kernel_release.clone())
             .filter(|r| !r.is_empty());
     }

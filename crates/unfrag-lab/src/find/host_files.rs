@@ -2,7 +2,7 @@
 //!
 //! Invariant: page flags are never held; they are read in pieces, at the pace that was asked for.
 
-use crate::inspect::files::Files;
+use crate::host::files::Files;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;

@@ -4,8 +4,8 @@ use super::evidence::is_procfs;
 use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, named};
 use crate::error::{Error as LabError, Result};
-use crate::inspect::files::{Files, and_not_read};
-use crate::inspect::{self, Inspection, Moment, Unread};
+use crate::host::{Unread, files::and_not_read};
+use crate::inspect::{self, Inspection, Moment};
 use std::path::Path;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Window;
@@ -36,7 +36,7 @@ pub fn moments(
             is_own: path == Path::new("/proc"),
             flags: FlagsPace::Never,
         };
-        let moment = inspect::moment(&source, page_size, |name| files.read(name))
+        let moment = inspect::moment(&source, page_size, files)
             .map_err(|e| LabError::from(e).inside(path))?;
         return Ok(Inspection {
             source,

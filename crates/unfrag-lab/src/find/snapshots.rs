@@ -5,7 +5,7 @@
 
 use super::recordings::is_unfrag;
 use crate::error::{Error as LabError, Remedy, Result};
-use crate::inspect::Unread;
+use crate::host::Unread;
 use std::io::{self, Read};
 use std::path::Path;
 use unfrag_linux::recording::{Recording, Snapshot};

@@ -7,16 +7,14 @@
 
 use super::{Counts, PAGE_SIZES, by_direct_map, page_size_by_huge, page_sizes_by_total};
 use crate::error::{Error, Result};
-use crate::inspect::files::of_all;
+use crate::host::Host;
 use crate::report::number::bytes;
+use std::collections::BTreeSet;
 use std::fmt;
 use unfrag::frame::ORDER_SLOTS;
 use unfrag::{Geometry, Order};
 use unfrag_linux::event::Block;
-use unfrag_linux::procfs::buddyinfo::BuddyInfo;
-use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
-use unfrag_linux::procfs::{MemInfo, ZoneInfo};
-use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::recording::Recording;
 
 /// Bytes in a page of most hosts, and of one whose recording tells nothing.
 pub const PAGE_SIZE: u64 = PAGE_SIZES[0];
@@ -69,6 +67,8 @@ pub struct RecordedGeometry {
     pub pageblock_pages: Vec<Told<u64>>,
     /// Bytes in a huge page of the default size.
     pub huge_page: Vec<Told<u64>>,
+    /// Numbers of the CPUs that the snapshots list.
+    pub cpus: BTreeSet<u32>,
 }
 
 /// A question whose answer depends on the host's sizes.
@@ -118,23 +118,30 @@ impl RecordedGeometry {
             recording.meta.page_size.into(),
             Place::Manifest,
         );
-        told.note_snapshots(&recording.snapshots);
+        let hosts = recording.snapshots.iter();
+        told.note_hosts(hosts.map(Host::of_snapshot));
         told
     }
 
     /// The sizes that the files of a host tell.
-    pub fn of_files(files: &Snapshot) -> RecordedGeometry {
+    pub fn of_host(host: Host) -> RecordedGeometry {
         let mut told = RecordedGeometry::default();
-        told.note_snapshots(std::slice::from_ref(files));
+        told.note_hosts(std::iter::once(host));
         told
     }
 
-    fn note_snapshots(&mut self, snapshots: &[Snapshot]) {
-        for snapshot in snapshots {
-            self.note_lists(snapshot);
-            self.note_huge_page(snapshot);
+    /// Notes what hosts tell, of which only one is held at a time.
+    fn note_hosts(&mut self, hosts: impl Iterator<Item = Host>) {
+        let mut page_sizes = None;
+        for host in hosts {
+            self.note_lists(&host);
+            if let Some(size) = host.geometry.default_huge_page {
+                note(&mut self.huge_page, size, from(&host, "meminfo"));
+            }
+            self.cpus.extend(host.cpus());
+            page_sizes = page_sizes.or_else(|| told_page_sizes(&host));
         }
-        if let Some((sizes, from)) = snapshots.iter().find_map(told_page_sizes) {
+        if let Some((sizes, from)) = page_sizes {
             let known = self.page_size.iter().any(|t| sizes.contains(&t.value));
             // Several fit where memory was added that no zone manages yet.
             if let Some(&first) = sizes.first().filter(|_| !known) {
@@ -145,40 +152,19 @@ impl RecordedGeometry {
         }
     }
 
-    /// Notes how many orders the free lists of a snapshot have, and how large its pageblocks are.
-    fn note_lists(&mut self, snapshot: &Snapshot) {
-        let from = |files| Place::Snapshot {
-            name: snapshot.name.clone(),
-            files,
-        };
-        let buddy = snapshot.file("buddyinfo");
-        if let Some(info) = buddy.and_then(|text| BuddyInfo::parse(text).ok()) {
-            for row in &info.zones {
-                note(&mut self.orders, row.free.len(), from("buddyinfo"));
-            }
+    /// Notes how many orders the free lists of a host have, and how large its pageblocks are.
+    fn note_lists(&mut self, host: &Host) {
+        for row in host.buddy.iter().flat_map(|info| &info.zones) {
+            note(&mut self.orders, row.free.len(), from(host, "buddyinfo"));
         }
-        let types = snapshot.file("pagetypeinfo");
-        if let Some(info) = types.and_then(|text| PageTypeInfo::parse(text).ok()) {
-            let from = || from("pagetypeinfo");
+        if let Some(info) = &host.types {
+            let from = || from(host, "pagetypeinfo");
             if !info.orders.is_empty() {
                 note(&mut self.orders, info.orders.len(), from());
             }
             let of_order = 1u64.checked_shl(info.pageblock_order).unwrap_or(u64::MAX);
             note(&mut self.pageblock_pages, of_order, from());
             note(&mut self.pageblock_pages, info.pages_per_block, from());
-        }
-    }
-
-    fn note_huge_page(&mut self, snapshot: &Snapshot) {
-        let info = snapshot.file("meminfo");
-        let info = info.and_then(|text| MemInfo::parse(text).ok());
-        let kib = info.and_then(|info| info.get("Hugepagesize"));
-        if let Some(kib) = kib.filter(|&n| n > 0) {
-            let from = Place::Snapshot {
-                name: snapshot.name.clone(),
-                files: "meminfo",
-            };
-            note(&mut self.huge_page, kib.saturating_mul(1024), from);
         }
     }
 
@@ -332,40 +318,35 @@ fn one<T>(all: &[Told<T>], text: impl Fn(&T) -> String) -> Result<()> {
     )))
 }
 
-/// The page sizes that may be, by files of a snapshot that count the same memory in bytes and in pages; `None` if it has
-/// none. How much is free is not asked: the files are read one after the other.
-fn told_page_sizes(snapshot: &Snapshot) -> Option<(Vec<u64>, Place)> {
-    let meminfo = snapshot
-        .file("meminfo")
-        .and_then(|m| MemInfo::parse(m).ok())?;
-    let of = |files| Place::Snapshot {
-        name: snapshot.name.clone(),
+/// Where files of a host tell something.
+fn from(host: &Host, files: &'static str) -> Place {
+    Place::Snapshot {
+        name: host.name.clone(),
         files,
-    };
-    let zones = snapshot
-        .file("zoneinfo")
-        .and_then(|z| ZoneInfo::parse(z).ok());
-    let types = snapshot
-        .file("pagetypeinfo")
-        .and_then(|t| PageTypeInfo::parse(t).ok());
-    let sum = |name: &str| of_all(zones.as_ref(), |z| z.pages(name)).filter(|&n| n > 0);
+    }
+}
+
+/// The page sizes that may be, by files of a host that count the same memory in bytes and in pages; `None` if it has
+/// none. How much is free is not asked: the files are read one after the other.
+fn told_page_sizes(host: &Host) -> Option<(Vec<u64>, Place)> {
+    let sum = |name: &'static str| host.of_all(|z| z.pages(name)).filter(|&n| n > 0);
     let counts = Counts {
-        meminfo: Some(&meminfo),
+        meminfo: Some(host.meminfo.as_ref()?),
         managed: sum("managed"),
         present: sum("present"),
-        pageblock_order: types.map(|t| t.pageblock_order),
+        pageblock_order: host.types.as_ref().map(|t| t.pageblock_order),
         ..Counts::default()
     };
     // The surest first.
     if let Some(size) = by_direct_map(&counts) {
-        return Some((vec![size], of("meminfo")));
+        return Some((vec![size], from(host, "meminfo")));
     }
     let by_total = page_sizes_by_total(&counts);
     if !by_total.is_empty() {
-        return Some((by_total, of("meminfo and zoneinfo")));
+        return Some((by_total, from(host, "meminfo and zoneinfo")));
     }
     let by_huge = page_size_by_huge(&counts)?;
-    Some((vec![by_huge], of("meminfo and pagetypeinfo")))
+    Some((vec![by_huge], from(host, "meminfo and pagetypeinfo")))
 }
 
 /// A block that an event names, of a host with these sizes.

@@ -10,8 +10,7 @@ use super::source::EventSource;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 use unfrag_linux::file::{Common, Wanted};
-use unfrag_linux::procfs::zoneinfo::ZoneInfo;
-use unfrag_linux::recording::{Meta, Recording};
+use unfrag_linux::recording::Meta;
 
 /// CPUs that a kernel can be built for, at most.
 pub const MAX_CPUS: usize = 8192;
@@ -26,11 +25,11 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// The CPUs that the events and the snapshots of a recording name; one, if they name none.
+    /// The CPUs that the events and the snapshots (`listed`) of a recording name; one, if they name none.
     ///
     /// # Errors
     /// If they are more than a kernel can have, or the events cannot be read.
-    pub fn of(recording: &Recording, events: &dyn EventSource) -> Result<Cpus> {
+    pub fn of(listed: &BTreeSet<u32>, events: &dyn EventSource) -> Result<Cpus> {
         let wanted = Wanted {
             common: &[Common::Cpu],
             field: &|_, _| false,
@@ -44,15 +43,7 @@ impl Cpus {
         })?;
         let named = (0..).zip(&in_events).filter(|(_, is_named)| **is_named);
         let mut numbers: BTreeSet<u32> = named.map(|(cpu, _)| cpu).collect();
-        for snapshot in &recording.snapshots {
-            // Whoever needs a file that cannot be read says so.
-            let info = snapshot
-                .file("zoneinfo")
-                .and_then(|z| ZoneInfo::parse(z).ok());
-            let zones = info.iter().flat_map(|i| &i.zones);
-            let sets = zones.flat_map(|z| z.pagesets.iter().flatten());
-            numbers.extend(sets.map(|set| set.cpu));
-        }
+        numbers.extend(listed);
         check(numbers.len(), "events and snapshots")?;
         Ok(Cpus::from_numbers(numbers))
     }
@@ -122,36 +113,14 @@ fn check(cpus: usize, place: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag_linux::recording::{Events, Snapshot, SnapshotFile};
+    use unfrag_linux::recording::Events;
 
-    fn recording(in_events: &[u16], in_zoneinfo: &[u32]) -> Recording {
-        let sets = in_zoneinfo.iter().map(|cpu| {
-            format!("    cpu: {cpu}\n              count: 1\n              high:  2\n              batch: 1\n")
-        });
-        let text = format!(
-            "Node 0, zone   Normal\n  pages free     1\n        min      1\n  pagesets\n{}  start_pfn:           0\n",
-            sets.collect::<String>()
-        );
-        Recording {
-            events: Events {
-                cpu: in_events.to_vec(),
-                ..Events::default()
-            },
-            snapshots: vec![Snapshot {
-                name: "s0000".into(),
-                files: vec![SnapshotFile {
-                    name: "zoneinfo".into(),
-                    content: text.into_bytes().into(),
-                    ..SnapshotFile::default()
-                }],
-            }],
-            ..Recording::default()
-        }
-    }
-
-    fn cpus(in_events: &[u16], in_zoneinfo: &[u32]) -> Result<Cpus> {
-        let rec = recording(in_events, in_zoneinfo);
-        Cpus::of(&rec, &rec.events)
+    fn cpus(in_events: &[u16], listed: &[u32]) -> Result<Cpus> {
+        let events = Events {
+            cpu: in_events.to_vec(),
+            ..Events::default()
+        };
+        Cpus::of(&listed.iter().copied().collect(), &events)
     }
 
     #[test]

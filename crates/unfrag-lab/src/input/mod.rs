@@ -37,8 +37,8 @@ pub struct Input<'r> {
     pub(crate) room: Arc<Room>,
     /// Its CPUs, once they were asked for.
     cpus: Arc<Mutex<Option<Arc<Cpus>>>>,
-    /// The sizes of its host, once they were asked for.
-    geometry: Arc<Mutex<Option<Geometry>>>,
+    /// What its snapshots tell of its host, once it was asked for.
+    recorded: Arc<Mutex<Option<Arc<RecordedGeometry>>>>,
 }
 
 /// Memory for what is made of a recording's events, in bytes, if nothing else is asked for: ten million operations.
@@ -58,7 +58,7 @@ impl<'r> Input<'r> {
             events,
             room: Arc::new(Room::new(budget)),
             cpus: Arc::default(),
-            geometry: Arc::default(),
+            recorded: Arc::default(),
         }
     }
 
@@ -72,25 +72,24 @@ impl<'r> Input<'r> {
         if let Some(cpus) = &*known {
             return Ok(Arc::clone(cpus));
         }
-        let cpus = Arc::new(Cpus::of(self.recording, self.events)?);
+        let cpus = Arc::new(Cpus::of(&self.recorded().cpus, self.events)?);
         *known = Some(Arc::clone(&cpus));
         Ok(cpus)
     }
 
-    /// The sizes that a replay has of its host, which are looked for once.
+    /// What its snapshots tell of its host: they are read once.
+    fn recorded(&self) -> Arc<RecordedGeometry> {
+        let mut known = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = || Arc::new(RecordedGeometry::of(self.recording));
+        Arc::clone(known.get_or_insert_with(read))
+    }
+
+    /// The sizes that a replay has of its host.
     ///
     /// # Errors
     /// If the recording contradicts itself, or tells sizes that no replay can have.
     pub fn geometry(&self) -> Result<Geometry> {
-        let mut known = self.geometry.lock().unwrap_or_else(PoisonError::into_inner);
-        match *known {
-            Some(geometry) => Ok(geometry),
-            None => {
-                let geometry = RecordedGeometry::of(self.recording).check(Question::Replay)?;
-                *known = Some(geometry);
-                Ok(geometry)
-            }
-        }
+        self.recorded().check(Question::Replay)
     }
 
     /// Whether there are events of this kind with this field.

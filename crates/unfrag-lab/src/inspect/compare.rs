@@ -183,7 +183,7 @@ mod tests {
     use std::io;
 
     fn of(name: &str, buddy: &'static str) -> Moment {
-        moment(name, None, |file| match file {
+        moment(name, None, |file: &str| match file {
             "buddyinfo" => Ok(buddy.into()),
             _ => Err(io::ErrorKind::NotFound.into()),
         })

@@ -1,7 +1,6 @@
 //! The fragmentation indexes of memory at one moment, from the procfs files of a recording or of this host.
 //!
-//! - [`files`]: the files that are there, each read by itself. [`mod@free_rows`]: the free blocks of each zone, from
-//!   whichever of them tells.
+//! - [`crate::host`]: the host that the files show.
 //! - [`compare`]: two moments, and what differs. [`text`], [`changes`]: one moment or several, and a comparison, as text.
 //!
 //! Invariant: every number is the kernel's own, or made from free blocks by the formulas of
@@ -9,22 +8,32 @@
 
 pub mod changes;
 pub mod compare;
-pub mod files;
-pub mod free_rows;
 pub mod text;
-pub mod whole;
 
-use crate::geometry::{self, Counts, Geometry, PageSizeFrom};
-use files::{Reader, of_all, pcp_pages};
-use free_rows::{FreeRow, FreeSources, free_rows};
+use crate::geometry::PageSizeFrom;
+use crate::host::files::{Files, Lacking, Reader};
+use crate::host::{Host, OfSnapshot, Unread, Zone, zone::TypeBlocks};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io;
-use unfrag_linux::procfs::{PageTypeInfo, ZoneInfo};
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
-pub use files::Unread;
+/// What is not shown for a file that could not be read.
+const LACKING: &Lacking = &Lacking {
+    needed: &[
+        ("buddyinfo", "free blocks are not shown"),
+        (
+            "zoneinfo",
+            "managed and per-CPU pages and watermarks are not shown",
+        ),
+        ("pagetypeinfo", "pageblocks by type are not shown"),
+    ],
+    further: &[
+        ("unusable_index", "the index is not shown"),
+        ("extfrag_index", "the index is not shown"),
+        ("meminfo", "the page size is taken from other files"),
+    ],
+};
 
 /// What `unfrag inspect` prints.
 #[derive(Clone, Debug, Serialize)]
@@ -113,176 +122,74 @@ pub struct FreeOfType {
 /// # Errors
 /// If none of the files that tell free memory can be read.
 pub fn of_snapshot(snapshot: &Snapshot, page_size: Option<u64>) -> Result<Moment> {
-    moment(&snapshot.name, page_size, |name| {
-        match snapshot.file(name) {
-            Some(content) => Ok(content.to_vec()),
-            None => Err(io::Error::other("not in the snapshot")),
-        }
-    })
+    moment(&snapshot.name, page_size, OfSnapshot(snapshot))
 }
 
-/// The moment that the files of procfs show which `read` gives. `page_size` in bytes goes before what they tell.
+/// The moment that the files of procfs show. `page_size` in bytes goes before what they tell.
 ///
 /// # Errors
 /// If a file is not what the kernel writes, and no other tells free memory; names it.
-pub fn moment(
-    name: &str,
-    page_size: Option<u64>,
-    read: impl Fn(&str) -> io::Result<Vec<u8>>,
-) -> Result<Moment> {
-    let mut reader = Reader::new(&read);
-    let buddy = reader.get("buddyinfo", "free blocks are not shown", files::buddyinfo);
-    let zones = reader.get(
-        "zoneinfo",
-        "managed and per-CPU pages and watermarks are not shown",
-        files::zoneinfo,
-    );
-    let types = reader.get(
-        "pagetypeinfo",
-        "pageblocks by type are not shown",
-        files::pagetypeinfo,
-    );
-    // These tell what buddyinfo tells as well, so they are missed only where it is missing too.
-    let (mut unusable, mut extfrag) = (None, None);
-    if buddy.is_none() && types.is_none() {
-        if reader.has("unusable_index") {
-            unusable = reader.get("unusable_index", "the index is not shown", files::unusable);
-        }
-        if reader.has("extfrag_index") {
-            extfrag = reader.get("extfrag_index", "the index is not shown", files::extfrag);
-        }
+pub fn moment(name: &str, page_size: Option<u64>, from: impl Files) -> Result<Moment> {
+    let mut reader = Reader::new(&from, LACKING);
+    let mut host = Host::read(&mut reader);
+    if host.zones.is_empty() && !reader.errors.is_empty() {
+        return Err(reader.errors.swap_remove(0));
     }
-    let meminfo = match reader.has("meminfo") {
-        true => reader.get(
-            "meminfo",
-            "the page size is taken from other files",
-            files::meminfo,
-        ),
-        false => None,
-    };
-    let rows = free_rows(&FreeSources {
-        buddy: buddy.as_ref(),
-        types: types.as_ref(),
-        zones: zones.as_ref(),
-        unusable: unusable.as_ref(),
-        extfrag: extfrag.as_ref(),
-    });
-    if rows.is_empty()
-        && let Some(error) = reader.first_error
-    {
-        return Err(error);
-    }
-    let found = geometry::find(&Counts {
-        asked: page_size,
-        meminfo: meminfo.as_ref(),
-        managed: of_all(zones.as_ref(), |z| z.pages("managed")),
-        present: of_all(zones.as_ref(), |z| z.pages("present")),
-        free: total_free(&rows),
-        pageblock_order: types.as_ref().and_then(PageTypeInfo::told_pageblock_order),
-        orders: rows.iter().find_map(FreeRow::orders),
-        slab_unit: None,
-    });
-    let mut notes = files::partly(&[
-        ("buddyinfo", buddy.as_ref().map(|f| &f.notes)),
-        ("zoneinfo", zones.as_ref().map(|f| &f.notes)),
-        ("pagetypeinfo", types.as_ref().map(|f| &f.notes)),
-        ("unusable_index", unusable.as_ref().map(|f| &f.notes)),
-        ("extfrag_index", extfrag.as_ref().map(|f| &f.notes)),
-    ]);
-    notes.extend(found.notes);
-    notes.extend(free_rows::beginnings(&rows));
-    notes.extend(contradictions(&rows, zones.as_ref(), &found.geometry));
-    notes.extend(zones.iter().flat_map(whole::notes));
-    let g = found.geometry;
-    Ok(Moment {
+    host.measure(page_size, host.listed(), None);
+    host.unread = reader.unread;
+    Ok(of_host(name, host))
+}
+
+fn of_host(name: &str, host: Host) -> Moment {
+    let contradictions = host.contradictions();
+    let beginnings = host.zones.iter().filter_map(Zone::beginning_alone);
+    let notes = host.partly.iter().chain(&host.of_sizes).cloned();
+    Moment {
         name: name.to_owned(),
-        page_size: g.page_size,
-        page_size_from: g.page_size_from,
-        huge_page_bytes: g.huge_page_bytes(),
-        huge_order: g.huge_order,
-        zones: rows
-            .iter()
-            .map(|row| zone_state(row, &g, zones.as_ref(), types.as_ref()))
-            .collect(),
-        notes,
-        unread: reader.unread,
-    })
+        page_size: host.geometry.page_size,
+        page_size_from: host.geometry.page_size_from,
+        huge_page_bytes: host.geometry.huge_page_bytes(),
+        huge_order: host.geometry.huge_order,
+        notes: notes.chain(beginnings).chain(contradictions).collect(),
+        zones: host.zones.iter().map(zone_state).collect(),
+        unread: host.unread,
+    }
 }
 
-/// Free pages of all zones; `None` if one of them does not tell.
-pub(crate) fn total_free(rows: &[FreeRow]) -> Option<u64> {
-    let mut known = rows.iter().filter(|r| !r.is_capped);
-    let exact = known.try_fold(0u64, |sum, r| Some(sum.saturating_add(r.free_pages?)))?;
-    (!rows.is_empty() && rows.iter().all(|r| !r.is_capped)).then_some(exact)
-}
-
-/// Zones of which two files of one moment tell free memory too differently, a clause each.
-pub(crate) fn contradictions(
-    rows: &[FreeRow],
-    zones: Option<&ZoneInfo>,
-    geometry: &Geometry,
-) -> Vec<String> {
-    /// Pages that come and go between two readings.
-    const SMALL: u64 = 1024;
-    let one = |row: &FreeRow| {
-        let listed = row.free_pages.filter(|_| !row.is_capped)?;
-        let counted = zones?.zone(row.node, &row.zone)?.free;
-        geometry::differ(listed, counted, SMALL).then(|| {
-            let size = |pages: u64| {
-                crate::report::number::bytes(pages.saturating_mul(geometry.page_size))
-            };
-            format!(
-                "node {}, zone {}: the free lists hold {}, zoneinfo counts {} free: the files are not of one moment",
-                row.node,
-                row.zone,
-                size(listed),
-                size(counted)
-            )
-        })
-    };
-    rows.iter().filter_map(one).collect()
-}
-
-fn zone_state(
-    row: &FreeRow,
-    geometry: &Geometry,
-    zones: Option<&ZoneInfo>,
-    types: Option<&PageTypeInfo>,
-) -> ZoneState {
-    let orders = 0..row.orders().unwrap_or(0) as u8;
-    let zone = zones.and_then(|z| z.zone(row.node, &row.zone));
-    let huge = geometry.huge_order;
+fn zone_state(zone: &Zone) -> ZoneState {
+    let orders = 0..zone.orders().unwrap_or(0) as u8;
     ZoneState {
-        node: row.node,
-        zone: row.zone.clone(),
-        managed_pages: zones
-            .zip(zone)
-            .and_then(|(info, z)| whole::managed(info, z)),
-        free_pages: row.free_pages,
-        pcp_pages: zone.and_then(pcp_pages),
+        node: zone.node,
+        zone: zone.name.clone(),
+        managed_pages: zone.managed,
+        free_pages: zone.free_pages,
+        pcp_pages: zone.pcp,
         watermarks: ["min", "low", "high", "boost"]
             .iter()
-            .filter_map(|&m| Some((m.to_owned(), zone?.pages(m)?)))
+            .filter_map(|&m| Some((m.to_owned(), zone.told(m)?)))
             .collect(),
-        free_blocks: row.blocks.clone(),
-        first_free_blocks: row.beginning.clone(),
-        free_by_type: free_by_type(row),
-        is_capped: row.is_capped,
-        free_huge_blocks: row.whole_blocks(huge),
+        free_blocks: zone.blocks.clone(),
+        first_free_blocks: zone.beginning.clone(),
+        free_by_type: free_by_type(zone),
+        is_capped: zone.is_capped,
+        free_huge_blocks: zone.whole_blocks(zone.huge_order),
         unusable_index: orders
             .clone()
-            .filter_map(|o| Some(row.unusable_index(o)? as f64 / 1e3))
+            .filter_map(|o| Some(zone.unusable_index(o)? as f64 / 1e3))
             .collect(),
         fragmentation_index: orders
-            .filter_map(|o| Some(row.fragmentation_index(o)? as f64 / 1e3))
+            .filter_map(|o| Some(zone.fragmentation_index(o)? as f64 / 1e3))
             .collect(),
-        extfrag_for_order_9: row.outside(huge),
-        pageblocks: types.and_then(|t| pageblocks(t, row)),
+        extfrag_for_order_9: zone.outside(zone.huge_order),
+        pageblocks: zone
+            .pageblocks
+            .as_ref()
+            .map(|all| all.iter().cloned().collect()),
     }
 }
 
-fn free_by_type(row: &FreeRow) -> Option<BTreeMap<String, FreeOfType>> {
-    let of = |t: &free_rows::TypeBlocks| {
+fn free_by_type(zone: &Zone) -> Option<BTreeMap<String, FreeOfType>> {
+    let of = |t: &TypeBlocks| {
         let free = FreeOfType {
             pages: t.pages(),
             blocks: t.blocks.clone(),
@@ -290,21 +197,7 @@ fn free_by_type(row: &FreeRow) -> Option<BTreeMap<String, FreeOfType>> {
         };
         (t.name.clone(), free)
     };
-    (!row.by_type.is_empty()).then(|| row.by_type.iter().map(of).collect())
-}
-
-fn pageblocks(types: &PageTypeInfo, row: &FreeRow) -> Option<BTreeMap<String, u64>> {
-    let table = &types.blocks;
-    let found = table
-        .rows
-        .iter()
-        .find(|r| r.node == row.node && r.zone == row.zone)?;
-    let named = table
-        .migratetypes
-        .iter()
-        .cloned()
-        .zip(found.blocks.iter().copied());
-    Some(named.collect())
+    (!zone.by_type.is_empty()).then(|| zone.by_type.iter().map(of).collect())
 }
 
 /// The error of an input that holds no file which tells free memory; `not_read` ends its help.
@@ -317,6 +210,7 @@ pub fn nothing_in_it(not_read: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     const BUDDY: &str = "Node 0, zone    DMA32    100     50      0      0      0      0      0      0      0      0      0 \n";
 
@@ -410,32 +304,5 @@ mod tests {
         let z = &m.zones[0];
         assert_eq!(z.free_blocks.as_ref().unwrap()[..2], [158, 108]);
         assert_eq!(z.pageblocks.as_ref().unwrap()["Movable"], 8702);
-    }
-
-    #[test]
-    fn two_files_of_one_moment_that_disagree_are_named() {
-        let row = FreeRow {
-            zone: "Normal".into(),
-            free_pages: Some(17_000),
-            ..FreeRow::default()
-        };
-        let zones = ZoneInfo {
-            zones: vec![unfrag_linux::procfs::zoneinfo::Zone {
-                name: "Normal".into(),
-                free: 240_000,
-                ..Default::default()
-            }],
-            ..ZoneInfo::default()
-        };
-        let g = Geometry::default();
-        assert_eq!(
-            contradictions(std::slice::from_ref(&row), Some(&zones), &g).len(),
-            1
-        );
-        let same = FreeRow {
-            free_pages: Some(239_000),
-            ..row
-        };
-        assert!(contradictions(&[same], Some(&zones), &g).is_empty());
     }
 }

@@ -14,9 +14,9 @@ use super::walk::Walk;
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
 use crate::geometry::recorded::{Question, RecordedGeometry};
+use crate::host::Host;
 use crate::input::Input;
 use unfrag_linux::event::{Coverage, Kind, walk};
-use unfrag_linux::procfs::MemInfo;
 use unfrag_linux::recording::Recording;
 
 impl Profile {
@@ -100,8 +100,9 @@ pub(crate) fn reads(event: &str, field: &str) -> bool {
 
 fn source(rec: &Recording, identity: &Identity) -> Source {
     let fact = |name: &str| rec.meta.facts.get(name).cloned().unwrap_or_default();
-    let meminfo = rec.snapshots.iter().find_map(|s| s.file("meminfo"));
-    let memory = meminfo.and_then(|m| MemInfo::parse(m).ok()?.get("MemTotal"));
+    let mut with_amounts = rec.snapshots.iter().filter(|s| s.file("meminfo").is_some());
+    let host = with_amounts.next().map(Host::of_snapshot);
+    let memory = host.and_then(|host| host.meminfo_bytes("MemTotal"));
     Source {
         file: identity.file.clone(),
         file_bytes: identity.bytes,
@@ -110,7 +111,7 @@ fn source(rec: &Recording, identity: &Identity) -> Source {
         kernel: rec.meta.kernel_release.clone(),
         date: fact("date"),
         cpus: rec.meta.cpus,
-        memory_bytes: memory.unwrap_or(0) << 10,
+        memory_bytes: memory.unwrap_or(0),
         page_bytes: rec.meta.page_size,
         recorder: fact("recorder"),
         profiler: format!("unfrag {}", env!("CARGO_PKG_VERSION")),

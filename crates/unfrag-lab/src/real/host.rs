@@ -5,18 +5,18 @@
 use super::outcome::Outcome;
 use super::steps::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
 use crate::error::{Error, Result};
+use crate::host::files::meminfo;
 use std::fs;
 use std::time::Instant;
-use unfrag_linux::procfs::{MemInfo, VmStat};
+use unfrag_linux::procfs::VmStat;
 use unfrag_pool::HostMemory;
 
 /// Bytes of memory that the kernel says are available.
 pub(super) fn available() -> Result<u64> {
     let text = fs::read("/proc/meminfo")?;
-    let info = MemInfo::parse(&text)?;
-    let line = info.lines.iter().find(|l| l.name == "MemAvailable");
-    let line = line.ok_or_else(|| Error::lacking("/proc/meminfo does not say MemAvailable"))?;
-    Ok(line.value << 10)
+    let kib = meminfo(&text)?.get("MemAvailable");
+    let kib = kib.ok_or_else(|| Error::lacking("/proc/meminfo does not say MemAvailable"))?;
+    Ok(kib << 10)
 }
 
 /// Frames that the kernel has moved, by `/proc/vmstat`; 0 where it does not say.

@@ -88,8 +88,9 @@ impl SlabTrace {
     /// # Errors
     /// If it has none, or one lacks a field, or its kernel is not known.
     pub fn of(rec: &Recording) -> Result<SlabTrace> {
-        RecordedGeometry::of(rec).check(Question::Slab)?;
-        let cpus = Cpus::of(rec, &rec.events)?;
+        let recorded = RecordedGeometry::of(rec);
+        recorded.check(Question::Slab)?;
+        let cpus = Cpus::of(&recorded.cpus, &rec.events)?;
         let events = slab_events(rec)?;
         if events.all.is_empty() {
             return Err(

@@ -3,88 +3,84 @@
 use super::{Area, View};
 use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry};
+use crate::host::Host;
+use crate::host::files::{Lacking, Reader};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use unfrag::Geometry;
 use unfrag_linux::Error;
-use unfrag_linux::procfs::buddyinfo::BuddyInfo;
-use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Snapshot, SnapshotFile};
 use unfrag_pool::cells::Cell;
+
+/// Files that a view is of.
+const SHOWN: [&str; 6] = [
+    "buddyinfo",
+    "zoneinfo",
+    "meminfo",
+    "vmstat",
+    "unfrag_blocks",
+    "unfrag_latency",
+];
 
 /// Reads the files as they are now. `seconds`: when that is.
 ///
 /// # Errors
-/// If there is no `buddyinfo`, a file that is there cannot be read, or the host's pages are not of 4 KiB.
+/// If there is no `buddyinfo`, a file that is there cannot be read, or the host's sizes contradict each other.
 pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
-    let file = |name: &str| -> Result<Option<Vec<u8>>, Error> {
-        let path = directory.join(name);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::from(e).in_file(&path)),
-        }
+    let unreadable = RefCell::new(None);
+    let files = |name: &str| {
+        let read = fs::read(directory.join(name));
+        read.inspect_err(|e| {
+            if SHOWN.contains(&name) && e.kind() != ErrorKind::NotFound {
+                let error = Error::from(io::Error::from(e.kind()));
+                unreadable
+                    .borrow_mut()
+                    .get_or_insert(error.in_file(name.as_ref()));
+            }
+        })
     };
-    let named = |name: &'static str| move |e: Error| e.in_file(&directory.join(name));
-    let Some(buddyinfo) = file("buddyinfo")? else {
+    let mut reader = Reader::new(&files, Lacking::UNSAID);
+    let host = Host::read(&mut reader);
+    let vmstat = reader.get("vmstat", VmStat::parse);
+    let areas = reader.get("unfrag_blocks", blocks);
+    let waits = reader.get("unfrag_latency", waits);
+    // Of a host whose zones cannot be read, the free lists are shown all the same.
+    let is_shown = |e: &Error| {
+        let name = e.file.as_deref().and_then(Path::to_str);
+        name.is_some_and(|n| n != "zoneinfo" && SHOWN.contains(&n))
+    };
+    let bad = reader.errors.into_iter().find(is_shown);
+    if let Some(error) = unreadable.take().or(bad) {
+        return Err(crate::error::Error::from(error).inside(directory));
+    }
+    let Some(buddyinfo) = &host.buddy else {
         return Err(Error::malformed("there is no file buddyinfo in it")
             .in_file(directory)
             .help("name a directory that a program gives to Pool::write_procfs, an .unfrag file, or /proc")
             .into());
     };
-    // A pool writes no zoneinfo, and its frames are of 4 KiB.
-    let geometry = if let Some(zoneinfo) = file("zoneinfo")? {
-        let files = [
-            ("buddyinfo", Some(buddyinfo.clone())),
-            ("zoneinfo", Some(zoneinfo)),
-            ("meminfo", file("meminfo")?),
-        ];
-        let files = files.into_iter().filter_map(|(name, content)| {
-            Some(SnapshotFile {
-                name: name.into(),
-                time: None,
-                content: content?.into(),
-            })
-        });
-        let files = Snapshot {
-            name: String::new(),
-            files: files.collect(),
-        };
-        RecordedGeometry::of_files(&files)
-            .check(Question::View)
-            .map_err(|e| e.in_file(directory))?
-    } else {
-        Geometry::PAGES_4K
-    };
     let mut view = View {
         title: directory.display().to_string(),
         seconds,
-        sizes: Sizes::of(geometry),
+        areas: areas.unwrap_or_default(),
+        waits: waits.unwrap_or_default(),
+        counters: vmstat.as_ref().map(counters).unwrap_or_default(),
         ..View::default()
     };
-    let buddyinfo = BuddyInfo::parse(&buddyinfo).map_err(named("buddyinfo"))?;
     for zone in &buddyinfo.zones {
         view.free.resize(view.free.len().max(zone.free.len()), 0);
         let all = view.free.iter_mut().zip(&zone.free);
         all.for_each(|(sum, n)| *sum = sum.saturating_add(*n));
     }
-    if let Some(bytes) = file("vmstat")? {
-        let vmstat = VmStat::parse(&bytes).map_err(named("vmstat"))?;
-        view.counters = counters(&vmstat);
-    }
-    if let Some(bytes) = file("meminfo")? {
-        let meminfo = MemInfo::parse(&bytes).map_err(named("meminfo"))?;
-        view.frames = meminfo.get("MemTotal").map(|kb| geometry.pages(kb));
-    }
-    if let Some(bytes) = file("unfrag_blocks")? {
-        view.areas = blocks(&bytes).map_err(named("unfrag_blocks"))?;
-    }
-    if let Some(bytes) = file("unfrag_latency")? {
-        view.waits = waits(&bytes).map_err(named("unfrag_latency"))?;
-    }
+    let memory = host.meminfo.as_ref().and_then(|m| m.get("MemTotal"));
+    // A pool writes no zoneinfo, and its frames are of 4 KiB.
+    let geometry = RecordedGeometry::of_host(host)
+        .check(Question::View)
+        .map_err(|e| e.in_file(directory))?;
+    view.sizes = Sizes::of(geometry);
+    view.frames = memory.map(|kib| geometry.pages(kib));
     Ok(view)
 }
 

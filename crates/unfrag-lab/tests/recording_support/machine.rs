@@ -4,7 +4,7 @@ use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
 use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
-use unfrag_lab::replay::start::{Frame, FreeBlock, PcpFacts, SetStart, Start, ZoneFacts};
+use unfrag_lab::replay::start::{Frame, FreeBlock, PcpFacts, SetStart, Start, ZoneStart};
 
 /// First frame of its zone.
 pub const FIRST: u32 = 4096;
@@ -25,7 +25,7 @@ pub fn start(cpus: usize) -> Start {
         boost: 0,
     };
     Start {
-        zones: vec![ZoneFacts {
+        zones: vec![ZoneStart {
             config,
             marks,
             protection: [0; NR_ZONE_KINDS],

@@ -5,10 +5,9 @@
 
 use super::schedule::PROACTIVENESS;
 use crate::era::settings::RecordedSettings;
+use crate::host::Host;
 use crate::replay::causes::{Causes, DaemonRun};
 use crate::replay::start::Start;
-use unfrag::stat::extfrag_for_order;
-use unfrag_linux::procfs::BuddyInfo;
 use unfrag_linux::recording::Snapshot;
 
 /// The lowest low mark (`fragmentation_score_wmark`).
@@ -76,7 +75,7 @@ fn score(snap: &Snapshot, start: &Start, zone_start: u64) -> Option<u64> {
         .zones
         .iter()
         .find(|z| z.config.start.0 == zone_start)?;
-    let info = BuddyInfo::parse(snap.file("buddyinfo")?).ok()?;
-    let row = info.zone(u32::from(zone.config.node.0), zone.config.kind.name())?;
-    Some(extfrag_for_order(&row.free, start.geometry.block_order))
+    let host = Host::of_snapshot(snap);
+    let zone = host.zone(u32::from(zone.config.node.0), zone.config.kind.name())?;
+    zone.outside(start.geometry.block_order.0)
 }

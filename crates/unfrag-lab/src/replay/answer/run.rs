@@ -20,6 +20,7 @@ use crate::afford;
 use crate::era::settings::Setting;
 use crate::error::{Asked, Error, Remedy, Result};
 use crate::geometry::{Sizes, large_order};
+use crate::host::Host;
 use crate::input::Input;
 use crate::parallel::{both, threads};
 use crate::replay::model::{Prepared, resized};
@@ -273,7 +274,7 @@ pub fn replay<'r>(
     };
     let Beginning { prepared, recorded } = main;
     let sizes = Sizes::of(prepared.start.geometry);
-    let zones = zone_facts(prepared.snapshots[0].1)?;
+    let zones = zone_facts(&Host::recorded(prepared.snapshots[0].1)?)?;
     let last = input.events.span().map_or(0, |(_, last)| last);
     Ok(Report {
         recording: RecordingSummary {

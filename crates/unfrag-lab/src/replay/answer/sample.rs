@@ -3,6 +3,7 @@
 use super::report::{Sample, ZoneSample};
 use crate::error::Result;
 use crate::geometry::large_order;
+use crate::host::Host;
 use crate::replay::model::ReplayHost;
 use crate::replay::start::shown::{MOST_PAGES, by_order, within};
 use std::collections::BTreeMap;
@@ -10,9 +11,6 @@ use unfrag::frame::NR_TYPES;
 use unfrag::inspect::BlockView;
 use unfrag::stat::unusable_index;
 use unfrag::{Geometry, Manager, MigrateType, Order, Pfn};
-use unfrag_linux::procfs::buddyinfo::BuddyInfo;
-use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
-use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
 
 /// A pageblock: first frame, type and content.
@@ -107,52 +105,34 @@ pub fn of_model(
 /// If its files cannot be read.
 pub fn of_snapshot(snap: &Snapshot, seconds: f64, geometry: Geometry) -> Result<Option<Sample>> {
     let large = large_order(geometry);
-    let Some(buddy) = snap.file("buddyinfo") else {
-        return Ok(None);
-    };
     let named = |e: unfrag_linux::Error| e.help(format!("it is in snapshot `{}`", snap.name));
-    let buddy = BuddyInfo::parse(buddy).map_err(named)?;
-    let zoneinfo = snap
-        .file("zoneinfo")
-        .map(ZoneInfo::parse)
-        .transpose()
-        .map_err(named)?;
-    let types = snap
-        .file("pagetypeinfo")
-        .map(PageTypeInfo::parse)
-        .transpose()
-        .map_err(named)?;
+    let host = Host::recorded(snap).map_err(named)?;
+    if host.buddy.is_none() {
+        return Ok(None);
+    }
     let mut zones = vec![];
-    for row in &buddy.zones {
-        let free = by_order(row.free.iter().copied(), MOST_PAGES, || {
-            format!("buddyinfo of `{}`, zone {}", snap.name, row.zone)
+    for zone in &host.zones {
+        let Some(blocks) = &zone.blocks else { continue };
+        let free = by_order(blocks.iter().copied(), MOST_PAGES, || {
+            format!("buddyinfo of `{}`, zone {}", snap.name, zone.name)
         })?;
         let free = &free[..=geometry.max_order.index()];
-        let info = zoneinfo.as_ref().and_then(|i| i.zone(row.node, &row.zone));
-        let sets = info.and_then(|i| i.pagesets.as_ref());
-        let pageblocks = types.as_ref().map_or_else(BTreeMap::new, |t| {
-            let of = |name: &String| Some((name.clone(), t.blocks.get(row.node, &row.zone, name)?));
-            t.blocks.migratetypes.iter().filter_map(of).collect()
-        });
-        let managed = info.and_then(|i| i.pages("managed").or(i.pages("present")));
-        let counts = sets.iter().flat_map(|s| s.iter());
-        let counts = counts.filter_map(|p| p.fields.get("count"));
-        let on_lists = counts.fold(0, u64::saturating_add);
-        for pages in [managed.unwrap_or(0), on_lists] {
+        let managed = zone.told("managed").or(zone.told("present")).unwrap_or(0);
+        for pages in [managed, zone.pcp.unwrap_or(0)] {
             within(pages, MOST_PAGES, || {
-                format!("zoneinfo of `{}`, zone {}: pages", snap.name, row.zone)
+                format!("zoneinfo of `{}`, zone {}: pages", snap.name, zone.name)
             })?;
         }
         zones.push(ZoneSample {
-            node: row.node,
-            zone: row.zone.clone(),
-            managed_pages: managed.unwrap_or(0),
-            free_pages: row.free_pages(),
-            pcp_pages: sets.map(|_| on_lists),
+            node: zone.node,
+            zone: zone.name.clone(),
+            managed_pages: managed,
+            free_pages: zone.free_pages.unwrap_or(0),
+            pcp_pages: zone.pcp,
             free_blocks: free.to_vec(),
             unusable_index: unusable(free, large),
             free_huge_blocks: huge_blocks(free, large),
-            pageblocks,
+            pageblocks: zone.pageblocks.iter().flatten().cloned().collect(),
             mixed_pageblocks: None,
             spread: None,
         });

@@ -13,10 +13,10 @@
 //! of the two files.
 
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::input::Input;
 use crate::input::running_sum::RunningSum;
 use unfrag_linux::event::{At, Kind, Page, Role, Tracker, Unreadable};
-use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot};
 
@@ -334,15 +334,12 @@ fn pages_freed(input: &Input<'_>, with_net: bool) -> Result<(RunningSum, Running
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.
 fn free_pages(snap: &Snapshot) -> Result<Option<(i64, i64)>> {
-    let (Some(vmstat), Some(buddyinfo)) = (snap.file("vmstat"), snap.file("buddyinfo")) else {
+    let (Some(vmstat), Some(_)) = (snap.file("vmstat"), snap.file("buddyinfo")) else {
         return Ok(None);
     };
-    let free = VmStat::parse(vmstat)?
-        .get("nr_free_pages")
-        .and_then(plausible);
-    let zones = BuddyInfo::parse(buddyinfo)?.zones;
-    let listed = zones.iter().map(Row::free_pages);
-    Ok(free.zip(plausible(listed.fold(0, u64::saturating_add))))
+    let free = VmStat::parse(vmstat)?.get("nr_free_pages");
+    let listed = Host::recorded(snap)?.listed();
+    Ok(free.and_then(plausible).zip(listed.and_then(plausible)))
 }
 
 /// A count as a number with a sign. One that no host reaches tells nothing: sums with it would overflow.

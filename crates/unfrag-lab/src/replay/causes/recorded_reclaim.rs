@@ -5,13 +5,13 @@ use super::operations::{Action, Op};
 use super::page_cache::PageCache;
 use super::tasks::kswapd_of;
 use crate::error::Result;
+use crate::host::Host;
 use crate::input::bits::Bits;
 use crate::input::{EventSource, Input};
 use std::collections::BTreeMap;
 use unfrag::NodeId;
 use unfrag_linux::event::Roles;
 use unfrag_linux::file::{Common, Wanted};
-use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Recording;
 
@@ -210,8 +210,9 @@ impl RecordedReclaim {
         let swap_pages = rec
             .snapshots
             .iter()
-            .find_map(|s| MemInfo::parse(s.file("meminfo")?).ok()?.get("SwapTotal"))
-            .map_or(0, |kib| kib / 4);
+            .filter(|s| s.file("meminfo").is_some())
+            .find_map(|s| Host::of_snapshot(s).meminfo_bytes("SwapTotal"))
+            .map_or(0, |bytes| bytes >> 12);
         let written = steepest(rec, "pswpout");
         let mut paces: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
         for (r, own) in runs.iter().filter(|(r, _)| r.freed >= FEWEST_FREED) {

@@ -3,21 +3,20 @@
 use super::evidence::BeforeAnchor;
 use super::pcp_trace::PcpTrace;
 use super::shown::{ORDERS, by_order, within};
-use super::zones::{PcpFacts, ZoneFacts, zone_facts};
+use super::zones::{PcpFacts, ZoneStart, zone_facts};
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::input::Cpus;
 use crate::replay::causes::Causes;
 use unfrag::{Geometry, ZoneConfig};
 use unfrag_linux::kpageflags::PageFlags;
-use unfrag_linux::procfs::buddyinfo::BuddyInfo;
-use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
 
 /// What the anchor shows, and what is assumed of the per-CPU lists at the start.
 #[derive(Clone, Debug)]
 pub struct Anchor {
     /// Zones as recorded.
-    pub zones: Vec<ZoneFacts>,
+    pub zones: Vec<ZoneStart>,
     /// Sizes of the host's pages and blocks.
     pub geometry: Geometry,
     /// Free blocks of each order, by zone.
@@ -52,41 +51,41 @@ impl Anchor {
     /// # Errors
     /// If it lacks buddyinfo or zoneinfo.
     pub fn read(snap: &Snapshot, time: u64, cpus: &Cpus, geometry: Geometry) -> Result<Anchor> {
-        let zones = zone_facts(snap)?;
-        let text = snap
-            .file("buddyinfo")
-            .ok_or_else(|| Error::lacking(format!("snapshot `{}` has no buddyinfo", snap.name)))?;
-        let info = BuddyInfo::parse(text)?;
-        let types = snap
-            .file("pagetypeinfo")
-            .map(PageTypeInfo::parse)
-            .transpose()?;
+        let host = Host::recorded(snap)?;
+        let zones = zone_facts(&host)?;
+        if host.buddy.is_none() {
+            return Err(Error::lacking(format!(
+                "snapshot `{}` has no buddyinfo",
+                snap.name
+            )));
+        }
         let mut free = vec![];
         let mut blocks = vec![];
         let mut pageblocks = vec![];
         let mut listed = vec![];
         for z in &zones {
             let (node, name) = (u32::from(z.config.node.0), z.config.kind.name());
-            let row = info.zone(node, name).ok_or_else(|| {
+            let zone = host.zone(node, name).filter(|z| z.blocks.is_some());
+            let zone = zone.ok_or_else(|| {
                 Error::lacking(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
             })?;
             let spanned = z.config.spanned;
             let place = |file: &str| format!("{file} of `{}`, zone {name}", snap.name);
-            free.push(by_order(row.free.iter().copied(), spanned, || {
-                place("buddyinfo")
-            })?);
+            let lists =
+                |blocks: &[u64], file| by_order(blocks.iter().copied(), spanned, || place(file));
+            free.push(lists(
+                zone.blocks.as_deref().unwrap_or_default(),
+                "buddyinfo",
+            )?);
             let on = |t: &str| {
-                let row = types.as_ref().and_then(|types| types.row(node, name, t));
-                let blocks = row.map(|row| row.counts.iter().map(|c| c.blocks));
-                let blocks = blocks.map(|b| by_order(b, spanned, || place("pagetypeinfo")));
+                let blocks = zone.free_of(t).map(|b| lists(b, "pagetypeinfo"));
                 blocks.transpose()
             };
             let all = on("Unmovable")?.zip(on("Movable")?).zip(on("Reclaimable")?);
             listed.push(all.map(|((u, m), r)| [u, m, r]));
-            let counted = types.as_ref().map(|types| &types.blocks);
-            let of = |t: &str| counted?.get(node, name, t);
+            let of = |t: &str| zone.pageblocks_of(t);
             let two = of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]);
-            let shown = counted.and_then(|blocks| blocks.of_zone(node, name));
+            let shown = zone.pageblocks_where(|_| true);
             let all = shown.or_else(|| blocks_by_present(&z.config, geometry));
             for n in two.iter().flatten().chain(&all) {
                 within(*n, spanned, || {

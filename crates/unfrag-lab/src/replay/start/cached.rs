@@ -8,11 +8,11 @@
 use super::state::{Frame, Start};
 use super::zones::holds;
 use crate::error::Result;
+use crate::host::Host;
 use crate::replay::causes::RecordedReclaim;
 use std::collections::BTreeSet;
 use unfrag::{MigrateType, Pfn};
 use unfrag_linux::kpageflags::{self, ANON, LRU, PageFlags};
-use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::{Recording, Snapshot};
 
 /// The frames. `first` is the first snapshot after the start; snapshots' times are `offset` ahead of the trace's.
@@ -54,10 +54,7 @@ pub(crate) fn cached_at_start(
     for &pfn in &reclaim.cache.at_start {
         take(pfn, &mut all);
     }
-    let Some(text) = first.file("zoneinfo") else {
-        return Ok(all);
-    };
-    let info = ZoneInfo::parse(text)?;
+    let host = Host::recorded(first)?;
     let block = start.geometry.block_order.frames();
     let others = start.block_types.iter();
     let others = others.filter(|b| b.1 != MigrateType::Movable);
@@ -65,11 +62,11 @@ pub(crate) fn cached_at_start(
     let movable = |pfn: u32| !others.contains(&(pfn / block));
     for z in &start.zones {
         let c = &z.config;
-        let Some(shown) = info.zone(c.node.0.into(), c.kind.name()) else {
+        let Some(shown) = host.zone(c.node.0.into(), c.kind.name()) else {
             continue;
         };
         let lists = ["nr_zone_inactive_file", "nr_zone_active_file"];
-        let pages: u64 = lists.iter().filter_map(|l| shown.pages(l)).sum();
+        let pages: u64 = lists.iter().filter_map(|l| shown.told(l)).sum();
         let inside = |p: &&u32| holds(c, Pfn(u64::from(**p)));
         let known = all
             .iter()

@@ -7,6 +7,7 @@ use super::state::{Frame, FreeBlock, SetStart, Start};
 use super::zones::{highest_frame, marks, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::host::Host;
 use crate::input::{Cpus, MAX_CPUS};
 use std::collections::BTreeMap;
 use unfrag::restore::CompactPositions;
@@ -105,7 +106,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64, cpus: &Cpus) -> Result<Star
     let lists = FreeLists::parse(text)?;
     // The recorder of these lists knows hosts of these sizes alone, and so does their text.
     let geometry = Geometry::PAGES_4K;
-    let mut zones = zone_facts(snap)?;
+    let mut zones = zone_facts(&Host::recorded(snap)?)?;
     let configs: Vec<ZoneConfig> = zones.iter().map(|z| z.config).collect();
     let frames = highest_frame(&zones, geometry)?;
     let flags = PageFlags::of(snap)?;

@@ -45,4 +45,4 @@ pub use pcp_trace::PcpTrace;
 pub use plan::{Beginning, Plan};
 pub use state::{Frame, FreeBlock, SetStart, Start};
 pub(crate) use zones::holds;
-pub use zones::{PcpFacts, ZoneFacts, highest_frame, zone_facts};
+pub use zones::{PcpFacts, ZoneStart, highest_frame, zone_facts};

@@ -11,6 +11,7 @@ use super::state::Start;
 use super::zones::{highest_frame, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::host::Host;
 use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
@@ -223,7 +224,9 @@ fn walked_whole(input: &Input<'_>, era: Era, choice: StartChoice) -> Option<Walk
         StartChoice::Exact | StartChoice::Occupancy => false,
     };
     let zones = snapshots.iter().filter(|_| by_counts);
-    let zones = zones.filter_map(|s| zone_facts(s).ok()).next()?;
+    let zones = zones
+        .filter_map(|s| zone_facts(&Host::recorded(s).ok()?).ok())
+        .next()?;
     let frames = highest_frame(&zones, input.geometry().ok()?).ok()?;
     let causes = causes(input.clone(), era, frames, 0, u64::MAX, None).ok()?;
     Some(Walked { frames, causes })

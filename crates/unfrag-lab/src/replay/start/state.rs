@@ -2,7 +2,7 @@
 //! order.
 
 use super::list_order::ListOrder;
-use super::zones::ZoneFacts;
+use super::zones::ZoneStart;
 use unfrag::pcp::list_index;
 use unfrag::restore::CompactPositions;
 use unfrag::{Geometry, MigrateType, Order, ZoneConfig};
@@ -53,7 +53,7 @@ impl SetStart {
 #[derive(Clone, Debug)]
 pub struct Start {
     /// The populated zones, ascending.
-    pub zones: Vec<ZoneFacts>,
+    pub zones: Vec<ZoneStart>,
     /// Sizes of the host's pages and blocks.
     pub geometry: Geometry,
     /// Numbers of the CPUs on the recorded host, by their index in the model.

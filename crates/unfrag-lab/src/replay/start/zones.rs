@@ -3,16 +3,15 @@
 use super::shown::{MOST_PAGES, within};
 use crate::afford;
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::input::Cpus;
 use crate::report::number::bytes;
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{Geometry, NodeId, Pfn, ZoneConfig, ZoneKind};
-use unfrag_linux::procfs::zoneinfo::ZoneInfo;
-use unfrag_linux::recording::Snapshot;
 
-/// A populated zone of the recorded host.
+/// What a model begins with of a populated zone of the recorded host, in its own terms.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ZoneFacts {
+pub struct ZoneStart {
     /// Extent.
     pub config: ZoneConfig,
     /// Marks without the boost, and the boost.
@@ -42,7 +41,7 @@ pub struct PcpFacts {
     pub batch: u64,
 }
 
-impl ZoneFacts {
+impl ZoneStart {
     /// The per-CPU lists of all CPUs, by index. One that the snapshot does not show was switched off, or came later: it
     /// holds nothing, and begins with the smallest lists that another one has.
     pub fn sets_of(&self, cpus: &Cpus) -> Vec<PcpFacts> {
@@ -72,20 +71,19 @@ const LARGEST_SET: u64 = i32::MAX as u64;
 ///
 /// # Errors
 /// If the snapshot has no zoneinfo, or it lacks what a replay needs.
-pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
-    let text = snap.file("zoneinfo").ok_or_else(|| {
-        Error::lacking(format!("snapshot `{}` has no zoneinfo", snap.name))
+pub fn zone_facts(host: &Host) -> Result<Vec<ZoneStart>> {
+    let info = host.zoneinfo.as_ref().ok_or_else(|| {
+        Error::lacking(format!("snapshot `{}` has no zoneinfo", host.name))
             .help("a replay needs buddyinfo and zoneinfo in at least one snapshot within the trace")
     })?;
-    let info = ZoneInfo::parse(text)?;
     let mut all = vec![];
-    for z in &info.zones {
-        let place = || format!("zoneinfo of snapshot `{}`, zone {}", snap.name, z.name);
+    for z in host.zones.iter().filter_map(|z| z.info.as_ref()) {
+        let place = || format!("zoneinfo of snapshot `{}`, zone {}", host.name, z.name);
         let need = |name: &str| {
             z.pages(name).ok_or_else(|| {
                 Error::lacking(format!(
                     "zoneinfo of snapshot `{}` has no `{name}` for zone {}",
-                    snap.name, z.name
+                    host.name, z.name
                 ))
             })
         };
@@ -98,7 +96,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
         if managed > spanned || present > spanned {
             return Err(Error::contradiction(format!(
                 "zoneinfo of snapshot `{}`: zone {} manages {managed} and has {present} of the {spanned} pages that it spans",
-                snap.name, z.name
+                host.name, z.name
             )));
         }
         let Some(kind) = ZoneKind::from_name(&z.name) else {
@@ -153,7 +151,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
             .flatten()
             .find_map(|p| p.stat_threshold)
             .unwrap_or(0);
-        all.push(ZoneFacts {
+        all.push(ZoneStart {
             config: ZoneConfig {
                 node: node_id(z.node)?,
                 kind,
@@ -180,7 +178,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     if all.is_empty() {
         return Err(Error::lacking(format!(
             "zoneinfo of snapshot `{}` shows no zone",
-            snap.name
+            host.name
         )));
     }
     Ok(all)
@@ -196,7 +194,7 @@ fn node_id(node: u32) -> Result<NodeId> {
 ///
 /// # Errors
 /// If that is more than 2^32 - 1, or more than memory here can hold the state of.
-pub fn highest_frame(zones: &[ZoneFacts], geometry: Geometry) -> Result<u32> {
+pub fn highest_frame(zones: &[ZoneStart], geometry: Geometry) -> Result<u32> {
     let end = zones
         .iter()
         .map(|z| z.config.start.0.saturating_add(z.config.spanned))

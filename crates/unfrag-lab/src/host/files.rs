@@ -2,13 +2,13 @@
 //!
 //! Invariant: each file that is asked for is either read or named in [`Reader::unread`], with the reason.
 
-use super::free_rows::{self, FreeSources, free_rows};
 use super::whole;
+use super::zones::{Sources, check, zones};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use unfrag_linux::content::STEP;
 use unfrag_linux::procfs::{
-    BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
+    BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo,
 };
 use unfrag_linux::{Error, Result};
 
@@ -68,23 +68,48 @@ impl<F: Fn(&str) -> io::Result<Vec<u8>>> Files for F {
     }
 }
 
+/// What a question says of files that could not be read: each by name, with what is not known for it. Of files that are in
+/// neither list nothing is said.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// Those that are named where they are not there, too.
+    pub needed: &'static [(&'static str, &'static str)],
+    /// Those that are named only where they are bad: others tell the same, or they alone are no evidence.
+    pub further: &'static [(&'static str, &'static str)],
+}
+
+impl Lacking {
+    /// Nothing is said of any file.
+    pub const UNSAID: &'static Lacking = &Lacking {
+        needed: &[],
+        further: &[],
+    };
+}
+
 /// Reads files by name, and notes those that could not be.
 pub struct Reader<'a> {
     files: &'a dyn Files,
+    lacking: &'a Lacking,
     /// What could not be read, in the order of asking.
     pub unread: Vec<Unread>,
-    /// The first file that is not what the kernel writes.
-    pub first_error: Option<Error>,
+    /// Of files that are not what the kernel writes, why, in the order of asking.
+    pub errors: Vec<Error>,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of these files.
-    pub fn new(files: &'a dyn Files) -> Reader<'a> {
+    pub fn new(files: &'a dyn Files, lacking: &'a Lacking) -> Reader<'a> {
         Reader {
             files,
+            lacking,
             unread: vec![],
-            first_error: None,
+            errors: vec![],
         }
+    }
+
+    /// The files that it reads.
+    pub fn files(&self) -> &'a dyn Files {
+        self.files
     }
 
     /// Those of the files that could not be read which are there.
@@ -96,45 +121,26 @@ impl<'a> Reader<'a> {
         self.unread.iter().filter(is_there).cloned().collect()
     }
 
-    /// Whether the file is there, with content.
-    pub fn has(&self, file: &str) -> bool {
-        self.files
-            .read(file)
-            .is_ok_and(|content| !content.is_empty())
-    }
-
-    /// Reads a file; `lacking` says what is not known without it.
-    pub fn get<T>(
-        &mut self,
-        file: &str,
-        lacking: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T>,
-    ) -> Option<T> {
-        let why = match self.files.read(file) {
+    /// Reads a file.
+    pub fn get<T>(&mut self, file: &str, parse: impl FnOnce(&[u8]) -> Result<T>) -> Option<T> {
+        let content = match self.files.read(file) {
             // Some sandboxes give an empty file in place of a forbidden one.
-            Ok(content) if content.is_empty() => "empty".to_owned(),
-            Ok(content) => match parse(&content) {
-                Ok(parsed) => return Some(parsed),
-                Err(error) => {
-                    let why = match beginning(&content) {
-                        Some(line) => format!("{error}; it begins with `{line}`"),
-                        None => error.to_string(),
-                    };
-                    let error = error.in_file(file.as_ref());
-                    self.first_error.get_or_insert(error);
-                    why
-                }
-            },
-            Err(error) => cause(&error),
+            Ok(content) if content.is_empty() => return self.is_absent(file, "empty"),
+            Ok(content) => content,
+            Err(error) => return self.is_absent(file, &cause(&error)),
         };
-        self.lacks(file, &why, lacking)
+        let begins = |error: &Error| match beginning(&content) {
+            Some(line) => format!("{error}; it begins with `{line}`"),
+            None => error.to_string(),
+        };
+        let parsed = parse(&content);
+        parsed.map_err(|e| self.is_bad(file, begins(&e), e)).ok()
     }
 
     /// Reads a file that is too large to be held in memory.
     pub fn stream<T>(
         &mut self,
         file: &str,
-        lacking: &str,
         parse: impl FnOnce(&mut dyn Read) -> Result<T>,
     ) -> Option<T> {
         let opened = self.files.stream(file).and_then(|from| {
@@ -142,29 +148,34 @@ impl<'a> Reader<'a> {
             let is_empty = from.fill_buf()?.is_empty();
             Ok((!is_empty).then_some(from))
         });
-        let why = match opened {
-            Ok(None) => "empty".to_owned(),
-            Ok(Some(mut from)) => match parse(&mut from) {
-                Ok(parsed) => return Some(parsed),
-                Err(error) => {
-                    let why = error.to_string();
-                    let error = error.in_file(file.as_ref());
-                    self.first_error.get_or_insert(error);
-                    why
-                }
-            },
-            Err(error) => cause(&error),
+        let mut from = match opened {
+            Ok(None) => return self.is_absent(file, "empty"),
+            Ok(Some(from)) => from,
+            Err(error) => return self.is_absent(file, &cause(&error)),
         };
-        self.lacks(file, &why, lacking)
+        let parsed = parse(&mut from);
+        parsed.map_err(|e| self.is_bad(file, e.to_string(), e)).ok()
     }
 
-    /// Notes that a file is not there, and what is not known without it.
-    fn lacks<T>(&mut self, file: &str, why: &str, lacking: &str) -> Option<T> {
-        self.unread.push(Unread {
-            file: file.to_owned(),
-            why: format!("{why}: {lacking}"),
-        });
+    fn is_absent<T>(&mut self, file: &str, why: &str) -> Option<T> {
+        self.lacks(file, why, self.lacking.needed);
         None
+    }
+
+    fn is_bad(&mut self, file: &str, why: String, error: Error) {
+        self.lacks(file, &why, self.lacking.needed);
+        self.lacks(file, &why, self.lacking.further);
+        self.errors.push(error.in_file(file.as_ref()));
+    }
+
+    /// Notes that a file could not be read, and what is not known without it.
+    fn lacks(&mut self, file: &str, why: &str, named: &[(&str, &str)]) {
+        if let Some((_, lacking)) = named.iter().find(|(name, _)| *name == file) {
+            self.unread.push(Unread {
+                file: file.to_owned(),
+                why: format!("{why}: {lacking}"),
+            });
+        }
     }
 }
 
@@ -218,11 +229,13 @@ fn beginning(content: &[u8]) -> Option<String> {
     )
 }
 
-fn filled<T>(parsed: T, is_empty: bool) -> Result<T> {
-    if is_empty {
-        return Err(Error::malformed("no zone in it"));
+/// Refuses a file that tells no zone, or numbers that no kernel has.
+fn sound(from: &Sources, is_empty: bool) -> Result<()> {
+    check(&zones(from))?;
+    match is_empty {
+        true => Err(Error::malformed("no zone in it")),
+        false => Ok(()),
     }
-    Ok(parsed)
 }
 
 /// Reads `/proc/buddyinfo`.
@@ -230,13 +243,13 @@ fn filled<T>(parsed: T, is_empty: bool) -> Result<T> {
 /// # Errors
 /// If it is not what the kernel writes, or holds numbers that no kernel has.
 pub fn buddyinfo(content: &[u8]) -> Result<BuddyInfo> {
-    let buddy = BuddyInfo::parse(content)?;
-    free_rows::check(&free_rows(&FreeSources {
-        buddy: Some(&buddy),
-        ..FreeSources::default()
-    }))?;
-    let is_empty = buddy.zones.is_empty();
-    filled(buddy, is_empty)
+    let read = BuddyInfo::parse(content)?;
+    let from = Sources {
+        buddy: Some(&read),
+        ..Sources::default()
+    };
+    sound(&from, read.zones.is_empty())?;
+    Ok(read)
 }
 
 /// Reads `/proc/pagetypeinfo`.
@@ -244,13 +257,14 @@ pub fn buddyinfo(content: &[u8]) -> Result<BuddyInfo> {
 /// # Errors
 /// As [`buddyinfo`].
 pub fn pagetypeinfo(content: &[u8]) -> Result<PageTypeInfo> {
-    let types = PageTypeInfo::parse(content)?;
-    free_rows::check(&free_rows(&FreeSources {
-        types: Some(&types),
-        ..FreeSources::default()
-    }))?;
-    let is_empty = types.free.is_empty() && types.blocks.rows.is_empty();
-    filled(types, is_empty)
+    let read = PageTypeInfo::parse(content)?;
+    let from = Sources {
+        types: Some(&read),
+        ..Sources::default()
+    };
+    let is_empty = read.free.is_empty() && read.blocks.rows.is_empty();
+    sound(&from, is_empty)?;
+    Ok(read)
 }
 
 /// Reads debugfs' `extfrag/unusable_index`.
@@ -258,13 +272,13 @@ pub fn pagetypeinfo(content: &[u8]) -> Result<PageTypeInfo> {
 /// # Errors
 /// As [`buddyinfo`].
 pub fn unusable(content: &[u8]) -> Result<UnusableIndex> {
-    let index = UnusableIndex::parse(content)?;
-    free_rows::check(&free_rows(&FreeSources {
-        unusable: Some(&index),
-        ..FreeSources::default()
-    }))?;
-    let is_empty = index.zones.is_empty();
-    filled(index, is_empty)
+    let read = UnusableIndex::parse(content)?;
+    let from = Sources {
+        unusable: Some(&read),
+        ..Sources::default()
+    };
+    sound(&from, read.zones.is_empty())?;
+    Ok(read)
 }
 
 /// Reads debugfs' `extfrag/extfrag_index`.
@@ -272,13 +286,13 @@ pub fn unusable(content: &[u8]) -> Result<UnusableIndex> {
 /// # Errors
 /// As [`buddyinfo`].
 pub fn extfrag(content: &[u8]) -> Result<ExtfragIndex> {
-    let index = ExtfragIndex::parse(content)?;
-    free_rows::check(&free_rows(&FreeSources {
-        extfrag: Some(&index),
-        ..FreeSources::default()
-    }))?;
-    let is_empty = index.zones.is_empty();
-    filled(index, is_empty)
+    let read = ExtfragIndex::parse(content)?;
+    let from = Sources {
+        extfrag: Some(&read),
+        ..Sources::default()
+    };
+    sound(&from, read.zones.is_empty())?;
+    Ok(read)
 }
 
 /// Reads `/proc/zoneinfo`.
@@ -286,15 +300,15 @@ pub fn extfrag(content: &[u8]) -> Result<ExtfragIndex> {
 /// # Errors
 /// As [`buddyinfo`].
 pub fn zoneinfo(content: &[u8]) -> Result<ZoneInfo> {
-    let zones = ZoneInfo::parse(content)?;
-    for z in &zones.zones {
+    let info = ZoneInfo::parse(content)?;
+    for z in &info.zones {
         let sizes = [
             "min", "low", "high", "boost", "spanned", "present", "managed",
         ];
         let sizes = sizes.iter().filter_map(|name| z.pages(name));
         let mut all = sizes.chain(z.protection.iter().copied()).chain([
             z.free,
-            listed(z),
+            whole::listed(z),
             z.start_pfn().unwrap_or(0),
         ]);
         if let Some(n) = all.find(|&n| n > MOST_PAGES) {
@@ -302,8 +316,10 @@ pub fn zoneinfo(content: &[u8]) -> Result<ZoneInfo> {
             return Err(Error::too_large(what, n, MOST_PAGES));
         }
     }
-    let is_empty = zones.zones.is_empty();
-    filled(zones, is_empty)
+    match info.zones.is_empty() {
+        true => Err(Error::malformed("no zone in it")),
+        false => Ok(info),
+    }
 }
 
 /// Reads `/proc/meminfo`.
@@ -316,31 +332,4 @@ pub fn meminfo(content: &[u8]) -> Result<MemInfo> {
         return Err(Error::malformed("no amount in it"));
     }
     Ok(meminfo)
-}
-
-/// Pages on a zone's per-CPU lists; `None` where the text does not tell them to their end.
-pub fn pcp_pages(zone: &zoneinfo::Zone) -> Option<u64> {
-    let counts =
-        |s: &zoneinfo::Pageset| s.fields.iter().filter(|(name, _)| *name == "count").count();
-    let mut sets = zone.pagesets.iter().flatten();
-    // Without the line that names a CPU, its numbers stand among those of another one, or of the zone.
-    let is_told = zone.last.get("count").is_none() && sets.all(|s| counts(s) == 1);
-    (whole::is_read_whole(zone) && is_told).then(|| listed(zone))
-}
-
-/// Pages on those per-CPU lists that the text has.
-fn listed(zone: &zoneinfo::Zone) -> u64 {
-    let sets = zone.pagesets.iter().flatten();
-    sets.filter_map(|s| s.fields.get("count"))
-        .fold(0, u64::saturating_add)
-}
-
-/// A sum over zones; `None` if one of them does not say.
-pub fn of_all(
-    zones: Option<&ZoneInfo>,
-    of: impl Fn(&zoneinfo::Zone) -> Option<u64>,
-) -> Option<u64> {
-    let each = zones?.zones.iter();
-    each.map(of)
-        .try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)))
 }

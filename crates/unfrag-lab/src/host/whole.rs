@@ -2,7 +2,10 @@
 //!
 //! Invariant: what is said to be missing is shown to be there by another line of the same text.
 
-use unfrag_linux::procfs::{PageTypeInfo, ZoneInfo, zoneinfo::Zone};
+use unfrag_linux::procfs::{
+    PageTypeInfo, ZoneInfo,
+    zoneinfo::{Pageset, Zone},
+};
 
 /// Whether a zone's lines were read to the last: counters that are not there are then those that its kernel does not have.
 /// The lines after the per-CPU lists end a populated zone.
@@ -70,6 +73,29 @@ pub fn notes(info: &ZoneInfo) -> Vec<String> {
 
 fn is_empty(zone: &Zone) -> bool {
     zone.pages("present") == Some(0)
+}
+
+/// Pages on a zone's per-CPU lists; `None` where the text does not tell them to their end.
+pub fn pcp_pages(zone: &Zone) -> Option<u64> {
+    let counts = |s: &Pageset| s.fields.iter().filter(|(name, _)| *name == "count").count();
+    let mut sets = zone.pagesets.iter().flatten();
+    // Without the line that names a CPU, its numbers stand among those of another one, or of the zone.
+    let is_told = zone.last.get("count").is_none() && sets.all(|s| counts(s) == 1);
+    (is_read_whole(zone) && is_told).then(|| listed(zone))
+}
+
+/// Pages on those per-CPU lists that the text has.
+pub(super) fn listed(zone: &Zone) -> u64 {
+    let sets = zone.pagesets.iter().flatten();
+    sets.filter_map(|s| s.fields.get("count"))
+        .fold(0, u64::saturating_add)
+}
+
+/// A sum over zones; `None` if one of them does not say.
+pub fn of_all(zones: Option<&ZoneInfo>, of: impl Fn(&Zone) -> Option<u64>) -> Option<u64> {
+    let each = zones?.zones.iter();
+    each.map(of)
+        .try_fold(0u64, |sum, n| Some(sum.saturating_add(n?)))
 }
 
 #[cfg(test)]

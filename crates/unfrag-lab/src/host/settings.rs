@@ -3,8 +3,7 @@
 //! Invariant: a setting is known only where a file states it. A listing is taken to be whole, so that what it lacks is a
 //! setting that the kernel does not have, only where it has those that every kernel has.
 
-use crate::inspect::Unread;
-use crate::inspect::files::Files;
+use super::files::{Files, Unread};
 use std::collections::BTreeMap;
 
 /// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
