@@ -7,6 +7,14 @@ use unfrag::{Gfp, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;
 
+/// kswapd at the recorded pace.
+const EFFORT: unfrag_lab::replay::model::reclaim::Effort =
+    unfrag_lab::replay::model::reclaim::Effort {
+        pace: 1000,
+        spares: 2,
+        kswapd: true,
+    };
+
 const PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 
 fn on(s: &mut Sim, cpu: u16, action: Action) {
@@ -41,7 +49,7 @@ fn pages_that_another_cpu_holds_serve_a_request_before_it_fails() {
         let mut memory = memory(&start);
         let mut s = sim(&start, &mut memory);
         let reclaim = RecordedReclaim::default();
-        s.enable_reclaim(&reclaim, 1000);
+        s.enable_reclaim(&reclaim, EFFORT);
         let taken = fill(&mut s, gfp);
         let before = failures(&s);
         let held = 60;
