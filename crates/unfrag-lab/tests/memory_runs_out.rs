@@ -14,6 +14,14 @@ const EFFORT: Effort = Effort {
     kswapd: false,
 };
 
+/// kswapd at the recorded pace.
+const EFFORT: unfrag_lab::replay::model::reclaim::Effort =
+    unfrag_lab::replay::model::reclaim::Effort {
+        pace: 1000,
+        spares: 2,
+        kswapd: true,
+    };
+
 const PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 
 fn on(s: &mut Sim, cpu: u16, action: Action) {

@@ -275,7 +275,13 @@ impl<'e> Reclaim<'e> {
         m: &mut Manager<'_, ReplayHost>,
         request: &Request,
     ) -> Result<Pfn, AllocError> {
-        let got = m.alloc(request);
+        let mut got = m.alloc(request);
+        let held = m.inspect().zones().map(|z| m.inspect().pcp_pages(z));
+        if got.is_err() && held.sum::<u64>() > 0 {
+            // As reclaim does before it gives up.
+            m.drain_all();
+            got = m.alloc(request);
+        }
         self.waits.requests += u64::from(got.is_err());
         got
     }
