@@ -3,6 +3,7 @@
 //! Invariant: each file has the times before and after its reading, of CLOCK_MONOTONIC. A file that cannot be
 //! read is named with the reason.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -182,7 +183,7 @@ impl Taking {
         for path in names.iter().filter(is_setting) {
             // Some are for root alone.
             if let Ok(value) = std::fs::read_to_string(path) {
-                text += &format!("{}={}\n", path.display(), value.trim_end());
+                let _ = writeln!(text, "{}={}", path.display(), value.trim_end());
             }
         }
         self.add("sysctl-vm", begin, Ok(text.into()));

@@ -230,7 +230,7 @@ fn read_directory(
             let (mut unpacked, limit) = opened.map_err(|e| e.in_file(&path))?;
             let content = content_of(&name, &mut unpacked, limit, allowance);
             let content = content.map_err(|e| e.in_file(&path))?;
-            if content.len() == 0 {
+            if content.is_empty() {
                 found.skip(inner, &name, EMPTY);
                 continue;
             }
@@ -347,7 +347,7 @@ fn read_tar(
             })
         };
         let content = content.map_err(|e| e.at(offset))?;
-        if content.len() == 0 {
+        if content.is_empty() {
             found.skip(&directory, &name, EMPTY);
             continue;
         }

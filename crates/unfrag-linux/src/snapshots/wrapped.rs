@@ -40,10 +40,8 @@ fn continues(before: &str, line: &str) -> bool {
         return false;
     }
     let all = |fits: &dyn Fn(&str) -> bool| line.split_ascii_whitespace().all(fits);
-    if before.starts_with("Node") {
-        let is_row = before[4..]
-            .trim_start()
-            .starts_with(|c: char| c.is_ascii_digit());
+    if let Some(rest) = before.strip_prefix("Node") {
+        let is_row = rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
         return is_row && all(&|w| is_value(w) || is_type(w) || is_of_rows(w));
     }
     if before.starts_with("Free pages count") {
