@@ -15,12 +15,6 @@ const EFFORT: Effort = Effort {
 };
 
 /// kswapd at the recorded pace.
-const EFFORT: unfrag_lab::replay::model::reclaim::Effort =
-    unfrag_lab::replay::model::reclaim::Effort {
-        pace: 1000,
-        spares: 2,
-        kswapd: true,
-    };
 
 const PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 
