@@ -14,8 +14,6 @@ const EFFORT: Effort = Effort {
     kswapd: false,
 };
 
-/// kswapd at the recorded pace.
-
 const PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 
 fn on(s: &mut Sim, cpu: u16, action: Action) {
