@@ -314,6 +314,19 @@ fn lines(i: &Inputs) -> BTreeMap<&'static str, Vec<Vec<OsString>>> {
             ),
         ),
         (
+            "redact",
+            with(
+                &[
+                    &[recording, made],
+                    &[trace, made],
+                    &[missing, made],
+                    &[recording, recording],
+                    &[recording, tree],
+                ],
+                vec![],
+            ),
+        ),
+        (
             "snapshot",
             with(
                 &[

@@ -104,7 +104,10 @@ impl Clock {
                 _ => break,
             }
         }
-        clock.drop_offset_that_explains_nothing(&seen, rec.meta.snapshot_offset_ns)?;
+        // Where one time stands for all files, the counter alone tells when vmstat was read.
+        if fine {
+            clock.drop_offset_that_explains_nothing(&seen, rec.meta.snapshot_offset_ns)?;
+        }
         if clock.offset.abs() < SAME_CLOCK_NS[usize::from(!fine)] {
             clock.offset = 0;
         }
