@@ -68,7 +68,8 @@ fn a_request_compacts_for_its_block_and_loses_no_page() {
                 compacted += u64::from(before > 0);
                 bare.pass(MS);
             }
-            assert!(got > blocks / 2, "{kernel}: {got} of {blocks}");
+            // Until the first that fails: 6.18 marks blocks as soon as it meets a page that cannot move, and passes over them.
+            assert!(got > blocks * 2 / 5, "{kernel}: {got} of {blocks}");
             assert!(compacted > 0 && bare.moved() > got * 50, "{kernel}");
             assert_eq!(bare.audit(), (blocks * HUGE / 4, 0), "{kernel}");
         });
