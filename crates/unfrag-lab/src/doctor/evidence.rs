@@ -1,7 +1,7 @@
 //! What a diagnosis is made from: the files of procfs that could be read, parsed, and the names of
 //! those that could not.
 //!
-//! Invariant: nothing is guessed. A file that is missing, or is not what a kernel writes, is [`Unread`], with the reason
+//! Invariant: nothing is guessed. A file that is missing, or is not what a kernel writes, is `Unread`, with the reason
 //! and with what the diagnosis lacks for it; the others are read all the same.
 
 use std::io::Read;

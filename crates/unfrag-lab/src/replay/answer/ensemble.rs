@@ -1,4 +1,4 @@
-//! One answer from several replays that differ in what is not known ([`Chance`]).
+//! One answer from several replays that differ in what is not known (`Chance`).
 //!
 //! Under pressure, free memory depends on when kswapd ran last. Its pace is known for the recorded runs
 //! only, not for those that the model makes, so a single replay is one of many possible ones. An ensemble
