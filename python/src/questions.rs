@@ -104,7 +104,9 @@ impl Watch for Watcher<'_> {
 
 /// Settings as they were given: a value, or `VALUE@SECONDS`.
 fn timed(settings: &[(String, String)]) -> Result<Vec<Setting>> {
-    let all = settings.iter().map(|(name, value)| Setting::new(name, value));
+    let all = settings
+        .iter()
+        .map(|(name, value)| Setting::new(name, value));
     all.collect::<std::result::Result<_, _>>()
         .map_err(|e| LabError::option(Asked::Setting, e))
 }
