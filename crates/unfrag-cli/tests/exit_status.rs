@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use support::{SAMPLE, head, root, sample, text, unfrag};
+use support::{SAMPLE, change_counter, head, root, sample, text, unfrag};
 use unfrag_linux::file;
 
 /// As [`support::fails`], and with nothing printed.
@@ -175,17 +175,7 @@ fn a_recording_of_little_of_its_host_is_refused_with_what_to_record() {
     let mut rec = head(&sample(), 5);
     for file in rec.snapshots.iter_mut().flat_map(|s| &mut s.files) {
         if file.name == "vmstat" {
-            let text = text(&file.content.bytes());
-            let line = |line: &str| match line.strip_prefix("pgalloc_dma32 ") {
-                Some(n) => format!("pgalloc_dma32 {}\n", n.parse::<u64>().unwrap() * 20),
-                None => format!("{line}\n"),
-            };
-            file.content = text
-                .lines()
-                .map(line)
-                .collect::<String>()
-                .into_bytes()
-                .into();
+            change_counter(file, "pgalloc_dma32", |n| n * 20);
         }
     }
     let dir = tempfile::tempdir().unwrap();

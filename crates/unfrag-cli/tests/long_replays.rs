@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 use std::path::Path;
-use support::{SAMPLE, measured, root};
+use support::{SAMPLE, change_counter, measured, root};
 use unfrag_linux::file;
 use unfrag_linux::output::{Holds, Output};
 use unfrag_linux::recording::{Events, Recording, Snapshot};
@@ -133,17 +133,7 @@ fn later(snapshot: &Snapshot, number: u64, time: u64, pages_freed: u64) -> Snaps
     for file in &mut later.files {
         file.time = file.time.map(|(a, b)| (a + time, b + time));
         if file.name == "vmstat" {
-            let text = std::str::from_utf8(file.content.plain().unwrap()).unwrap();
-            let line = |line: &str| match line.strip_prefix("pgfree ") {
-                Some(n) => format!("pgfree {}\n", n.parse::<u64>().unwrap() + pages_freed),
-                None => format!("{line}\n"),
-            };
-            file.content = text
-                .lines()
-                .map(line)
-                .collect::<String>()
-                .into_bytes()
-                .into();
+            change_counter(file, "pgfree", |n| n + pages_freed);
         }
     }
     later

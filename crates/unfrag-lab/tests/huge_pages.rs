@@ -3,17 +3,13 @@
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
-use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
+use recording_support::machine::{
+    FIRST, HUGE, MOVABLE, PAGES, checkered, empty, memory, op, sim, unused,
+};
+use unfrag::{Gfp, Order, Pfn};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::{Sim, Touches};
-use unfrag_lab::replay::start::Start;
 
-const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
-const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE
-    .union(Gfp::COMP)
-    .union(Gfp::NOMEMALLOC)
-    .union(Gfp::NOWARN);
 const ALL: u64 = PAGES as u64;
 const HUGE_PAGES: u64 = 512;
 
@@ -55,28 +51,9 @@ fn free(s: &mut Sim, task: u32, pfn: u32, order: u8) {
     apply(s, task, Action::free(pfn, order));
 }
 
-/// Pages that nobody has.
-fn unused(s: &Sim) -> u64 {
-    s.manager.inspect().validate().expect("sound structures");
-    let m = s.manager.inspect();
-    m.zone(ZoneId(0)).free_pages + m.pcp_pages(ZoneId(0))
-}
-
 /// The order of the block in use that begins at a frame of the model.
 fn order_at(s: &Sim, at: u32) -> Option<Order> {
     s.manager.inspect().frame(Pfn(at.into())).map(|f| f.order)
-}
-
-/// All memory in single pages, each second of them free: no huge page can be had.
-fn checkered<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
-    let mut s = sim(start, memory);
-    let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
-    let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
-    for p in pages.iter().filter(|p| p.0 % 2 == 0) {
-        s.manager.free(CpuId(0), *p, Order::ZERO).unwrap();
-    }
-    s.manager.drain_all();
-    s
 }
 
 #[test]

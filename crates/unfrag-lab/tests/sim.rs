@@ -2,17 +2,13 @@
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
-use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
+use recording_support::machine::{
+    FIRST, HUGE, MOVABLE, PAGES, checkered, empty, memory, op, sim, unused,
+};
+use unfrag::{Gfp, Pfn, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::start::Start;
-
-const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
-const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE
-    .union(Gfp::COMP)
-    .union(Gfp::NOMEMALLOC)
-    .union(Gfp::NOWARN);
 
 /// Pages of the machine.
 const ALL: u64 = PAGES as u64;
@@ -45,13 +41,6 @@ fn free(sim: &mut Sim, pfn: u32, order: u8) {
 fn moved(sim: &mut Sim, order: u8, from: u32, to: u32) {
     let (pfn, to) = (from.into(), to.into());
     apply(sim, Action::Moved { order, pfn, to });
-}
-
-/// Pages that nobody has: on the buddy lists and held back by CPUs.
-fn unused(sim: &Sim) -> u64 {
-    sim.manager.inspect().validate().expect("sound structures");
-    let m = sim.manager.inspect();
-    m.zone(ZONE).free_pages + m.pcp_pages(ZONE)
 }
 
 #[test]
@@ -167,18 +156,6 @@ fn a_gained_block_is_freed_at_once() {
     alloc_failed(&mut s, 4, Gfp::KERNEL);
     assert_eq!(unused(&s), ALL);
     assert!(s.tally.failures.is_empty());
-}
-
-/// All memory in single pages, each second of them free: no huge page can be had.
-fn checkered<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
-    let mut s = sim(start, memory);
-    let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
-    let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
-    for p in pages.iter().filter(|p| p.0 % 2 == 0) {
-        s.manager.free(CpuId(0), *p, Order::ZERO).unwrap();
-    }
-    s.manager.drain_all();
-    s
 }
 
 #[test]

@@ -141,6 +141,17 @@ pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
+/// Changes a counter of a `vmstat`.
+pub fn change_counter(file: &mut recording::SnapshotFile, name: &str, to: impl Fn(u64) -> u64) {
+    let text = text(&file.content.bytes());
+    let line = |line: &str| match line.split_once(' ') {
+        Some((n, value)) if n == name => format!("{name} {}\n", to(value.parse().unwrap())),
+        _ => format!("{line}\n"),
+    };
+    let changed: String = text.lines().map(line).collect();
+    file.content = changed.into_bytes().into();
+}
+
 /// The first `seconds` of a recording, with the snapshots taken in them.
 pub fn head(recording: &Recording, seconds: u64) -> Recording {
     let events = &recording.events;

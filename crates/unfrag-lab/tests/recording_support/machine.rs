@@ -1,7 +1,9 @@
 //! A small machine: one zone of 32 MiB.
 
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
+use unfrag::{
+    CpuId, Gfp, MigrateType, NodeId, Order, Pfn, Request, Sysctl, ZoneConfig, ZoneId, ZoneKind,
+};
 use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::start::{Frame, FreeBlock, PcpFacts, SetStart, Start, ZoneStart};
@@ -115,4 +117,31 @@ pub fn sim<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
         .unwrap();
     m.inspect().validate().unwrap();
     Sim::new(m, FIRST + PAGES)
+}
+
+/// A request of a program for a page.
+pub const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
+/// Its request for a huge page, at a fault.
+pub const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE
+    .union(Gfp::COMP)
+    .union(Gfp::NOMEMALLOC)
+    .union(Gfp::NOWARN);
+
+/// Pages that nobody has: on the buddy lists and held back by CPUs.
+pub fn unused(sim: &Sim) -> u64 {
+    sim.manager.inspect().validate().expect("sound structures");
+    let m = sim.manager.inspect();
+    m.zone(ZoneId(0)).free_pages + m.pcp_pages(ZoneId(0))
+}
+
+/// All memory in single pages, each second of them free: no huge page can be had.
+pub fn checkered<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
+    let mut s = sim(start, memory);
+    let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
+    let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
+    for p in pages.iter().filter(|p| p.0 % 2 == 0) {
+        s.manager.free(CpuId(0), *p, Order::ZERO).unwrap();
+    }
+    s.manager.drain_all();
+    s
 }
