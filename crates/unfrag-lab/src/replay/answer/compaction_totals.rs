@@ -1,4 +1,4 @@
-//! Compaction and faults for huge pages in the model, and on the recorded host over the same time.
+//! Compaction and faults for huge pages in the model, and with them reclaim on the recorded host over the same time.
 
 use crate::replay::model::Sim;
 use unfrag_linux::procfs::vmstat::VmStat;
@@ -41,8 +41,33 @@ impl CompactionTotals {
                 totals.push((format!("{name}_recorded"), b.saturating_sub(a)));
             }
         }
+        if let (Some(a), Some(b)) = (&first.1, &last.1) {
+            for name in OF_RECLAIM {
+                if let (Some(a), Some(b)) = (by_zones(a, name), by_zones(b, name)) {
+                    totals.push((format!("{name}_recorded"), b.saturating_sub(a)));
+                }
+            }
+        }
         totals
     }
+}
+
+/// Counters of reclaim, which the model counts itself. Some kernels have one for each kind of zone.
+const OF_RECLAIM: [&str; 4] = [
+    "allocstall",
+    "pageoutrun",
+    "pgsteal_direct",
+    "pgsteal_kswapd",
+];
+const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
+
+/// A counter, or the sum of those of all zones; `None` if the kernel has neither.
+fn by_zones(v: &VmStat, name: &str) -> Option<u64> {
+    let of_zones = || {
+        let all = ZONES.iter().filter_map(|z| v.get(&format!("{name}_{z}")));
+        all.reduce(u64::saturating_add)
+    };
+    v.get(name).or_else(of_zones)
 }
 
 fn of_model(sim: &Sim) -> Counters {

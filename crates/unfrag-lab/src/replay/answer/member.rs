@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::replay::model::compaction::compacts;
 use crate::replay::model::reclaim::{Effort, RecordedDaemon};
 use crate::replay::model::{Prepared, Sim, reboot, resized};
-use crate::replay::start::{ListOrder, StartChoice};
+use crate::replay::start::ListOrder;
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
@@ -51,9 +51,7 @@ impl Prepared<'_> {
         let mut notes = q.notes(self);
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
-        let inherits = self.start.can_be_inherited(&p.rules) || q.recorded_era;
-        let inherits = inherits && options.memory.is_none() && options.start != StartChoice::Boot;
-        let mut sim = if inherits {
+        let mut sim = if q.inherits(self) {
             memory = vec![0; self.start.words(p.rules, sysctl)?];
             let m = match q.recorded_era {
                 true => self

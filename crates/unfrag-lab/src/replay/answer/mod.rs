@@ -7,6 +7,7 @@
 //!   map of pageblocks over time.
 //! - [`accuracy`]: the error. `observe`: the check of a recording. `breakdown`: when a replay
 //!   says nothing.
+//! - [`what_if`]: what changes against the recorded kernel, with bars.
 //! - `member`: one run of one kernel. [`ensemble`]: several, pooled, which differ in what is not known (`chance`). `run`: the whole replay: [`replay`].
 
 pub mod accuracy;
@@ -26,6 +27,7 @@ mod run;
 pub mod sample;
 mod schedule;
 mod watch;
+pub mod what_if;
 
 pub use observe::observe;
 pub use options::{CompactionChoice, LEAST_SHARE, Mode, Options, ReclaimChoice};

@@ -74,6 +74,12 @@ impl Prepared<'_> {
 }
 
 impl Question<'_> {
+    /// Whether it begins with the recorded host's memory as it was.
+    pub(super) fn inherits(&self, prepared: &Prepared<'_>) -> bool {
+        let can = self.recorded_era || prepared.start.can_be_inherited(&self.preset.rules);
+        can && self.options.memory.is_none() && self.options.start != StartChoice::Boot
+    }
+
     /// Whether the model reclaims by itself: where the recorded kernel did, and where less memory or other marks may make
     /// it necessary.
     pub(super) fn reclaims(&self, recorded: &RecordedReclaim) -> bool {

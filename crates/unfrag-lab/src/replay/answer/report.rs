@@ -3,6 +3,7 @@
 //! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
 //! and settings always give the same bytes.
 
+use super::what_if::change::WhatIf;
 use crate::geometry::Sizes;
 use crate::replay::start::ListOrder;
 use serde::Serialize;
@@ -111,6 +112,8 @@ pub struct KernelReport {
     /// Why the replay says nothing: the model broke down; `null` where it did not. Then the numbers of this kernel are
     /// those of a host that no longer did its work.
     pub broke_down: Option<String>,
+    /// What it would change against the recorded kernel as it was, with bars; `null` where it broke down.
+    pub what_if: Option<WhatIf>,
     /// Settings of the recorded host that nobody recorded, and that were guessed, by name.
     pub guessed_settings: Vec<String>,
     /// Every sysctl and switch in force, by name.

@@ -1,0 +1,204 @@
+//! How far predictions of each class were from what real kernels did.
+//!
+//! `measured.tsv` has one line for each number of each comparison: what a replay of a recording predicted for a kernel
+//! or setting, and what real hosts under these did with the same load. Its head says when and from what it was made. The
+//! error of a number in a class is the one that four of five comparisons of that class do not exceed, where the next one
+//! is as likely as any of them: of n errors, the (n + 1) * 4/5-th.
+//!
+//! Invariant: a class of which less is known has no narrower error than the classes that include it.
+
+use super::class::{Asked, Begins, Class, Pressure};
+use super::quantity::{QUANTITIES, Quantity};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// Comparisons of which fewer tell no error: with four, the largest one is not exceeded by the next in four of five cases.
+const ENOUGH: usize = 4;
+
+/// A line of the table: a prediction, and what came true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// The load, whose recordings are alike.
+    pub load: String,
+    /// Its class.
+    pub class: Class,
+    /// Number, as an index of [`QUANTITIES`].
+    pub quantity: usize,
+    /// What the recorded host had.
+    pub recorded: Option<f64>,
+    /// What was predicted.
+    pub predicted: f64,
+    /// The least and the largest of the real runs.
+    pub real: [f64; 2],
+}
+
+impl Compared {
+    fn quantity(&self) -> &'static Quantity {
+        &QUANTITIES[self.quantity]
+    }
+
+    /// Error of the prediction, on the number's scale.
+    pub fn error(&self) -> f64 {
+        let scale = self.quantity().scale;
+        let real = (self.real[0] + self.real[1]) / 2.0;
+        scale.up(real) - scale.up(self.predicted)
+    }
+
+    /// A line of the table; `None` of a number that is not compared.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(line: &str) -> Result<Option<Compared>, String> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [
+            load,
+            kernel,
+            settings,
+            kernel_asked,
+            settings_asked,
+            name,
+            recorded,
+            _,
+            predicted,
+            _,
+            low,
+            high,
+            start,
+            pressure,
+        ] = fields[..]
+        else {
+            return Err(format!("{} fields, not 14", fields.len()));
+        };
+        let Some(quantity) = QUANTITIES.iter().position(|q| q.name == name) else {
+            return Ok(None);
+        };
+        let number = |text: &str| text.parse::<f64>().map_err(|e| format!("`{text}`: {e}"));
+        let asked = match (kernel == kernel_asked, settings == settings_asked) {
+            (false, _) => Asked::Kernel,
+            (_, false) => Asked::Setting,
+            _ => Asked::Own,
+        };
+        let class = Class {
+            pressure: Pressure::named(pressure).ok_or(format!("no pressure `{pressure}`"))?,
+            asked,
+            start: Begins::named(start).ok_or(format!("no start `{start}`"))?,
+        };
+        Ok(Some(Compared {
+            load: load.into(),
+            class,
+            quantity,
+            recorded: (recorded != "-").then(|| number(recorded)).transpose()?,
+            predicted: number(predicted)?,
+            real: [number(low)?, number(high)?],
+        }))
+    }
+}
+
+/// Comparisons with real kernels.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    all: Vec<Compared>,
+}
+
+/// What is known of a number's error in a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassError {
+    /// How far off, on the number's scale; `None` where nothing is known.
+    pub error: Option<f64>,
+    /// Comparisons of just this class; 0 where it was not measured, and the error is that of wider classes.
+    pub comparisons: u64,
+}
+
+impl Measured {
+    /// The comparisons that were made with this version of the model.
+    pub fn shipped() -> &'static Measured {
+        static SHIPPED: LazyLock<Measured> = LazyLock::new(|| {
+            // A test reads every line.
+            Measured::parse(include_str!("measured.tsv")).unwrap_or_default()
+        });
+        &SHIPPED
+    }
+
+    /// Of a table.
+    ///
+    /// # Errors
+    /// The first line that is wrong, and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Measured, String> {
+        let lines = text.lines().enumerate();
+        let lines = lines.filter(|(_, l)| !l.starts_with('#') && !l.is_empty());
+        let parsed =
+            lines.map(|(i, l)| Compared::parse(l).map_err(|e| format!("line {}: {e}", i + 1)));
+        let all: Result<Vec<_>, String> = parsed.collect();
+        Ok(Measured {
+            all: all?.into_iter().flatten().collect(),
+        })
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Compared] {
+        &self.all
+    }
+
+    /// Those of other loads.
+    pub fn without(&self, load: &str) -> Measured {
+        let others = self.all.iter().filter(|c| c.load != load);
+        Measured {
+            all: others.cloned().collect(),
+        }
+    }
+
+    /// Loads of the comparisons of a class.
+    pub fn loads(&self, class: Class) -> BTreeSet<&str> {
+        let own = self.all.iter().filter(|c| c.class == class);
+        own.map(|c| &c.load[..]).collect()
+    }
+
+    /// The error of a number in a class.
+    pub fn error(&self, quantity: &Quantity, class: Class) -> ClassError {
+        let of = |alike: &dyn Fn(Class) -> bool| -> (usize, Option<f64>) {
+            let known = self
+                .all
+                .iter()
+                .filter(|c| c.quantity().name == quantity.name);
+            let mut errors: Vec<f64> = known
+                .filter(|c| alike(c.class))
+                .map(|c| c.error().abs())
+                .collect();
+            errors.sort_by(f64::total_cmp);
+            let n = errors.len();
+            let rank = ((n + 1) * 4).div_ceil(5);
+            (
+                n,
+                errors
+                    .get(rank.saturating_sub(1))
+                    .copied()
+                    .filter(|_| n >= ENOUGH),
+            )
+        };
+        let (comparisons, error) = of(&|c| c == class);
+        if error.is_some() {
+            let comparisons = comparisons as u64;
+            return ClassError { error, comparisons };
+        }
+        // One thing is left open, then two, then all.
+        type Alike<'a> = &'a dyn Fn(Class) -> bool;
+        let (p, a, s) = (class.pressure, class.asked, class.start);
+        let wider: [&[Alike<'_>]; 3] = [
+            &[
+                &|c| c.asked == a && c.start == s,
+                &|c| c.pressure == p && c.start == s,
+                &|c| c.pressure == p && c.asked == a,
+            ],
+            &[&|c| c.pressure == p, &|c| c.asked == a, &|c| c.start == s],
+            &[&|_| true],
+        ];
+        let widest = wider.iter().find_map(|classes| {
+            let errors = classes.iter().filter_map(|alike| of(*alike).1);
+            errors.reduce(f64::max)
+        });
+        ClassError {
+            error: widest,
+            comparisons: 0,
+        }
+    }
+}
