@@ -51,19 +51,18 @@ impl Prepared<'_> {
         let mut notes = q.notes(self);
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
+        let turned = (chance.turned && !self.exact).then(|| self.start.turned(&self.causes.first));
+        let start = turned.as_ref().unwrap_or(&self.start);
         let mut sim = if q.inherits(self) {
-            memory = vec![0; self.start.words(p.rules, sysctl)?];
+            memory = vec![0; start.words(p.rules, sysctl)?];
             let m = match q.recorded_era {
-                true => self
-                    .start
-                    .manager(p.rules, sysctl, q.keep_marks, &mut memory)?,
+                true => start.manager(p.rules, sysctl, q.keep_marks, &mut memory)?,
                 false => {
                     notes.push(INHERITED.into());
-                    self.start
-                        .inherited(p.rules, sysctl, q.keep_marks, &mut memory)?
+                    start.inherited(p.rules, sysctl, q.keep_marks, &mut memory)?
                 }
             };
-            notes.extend(self.start.order_shown.as_ref().map(ListOrder::sentence));
+            notes.extend(start.order_shown.as_ref().map(ListOrder::sentence));
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();
@@ -87,13 +86,14 @@ impl Prepared<'_> {
             options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
         let kswapd = q.reclaims(&self.reclaim);
         if kswapd || compacts_itself {
-            let Chance { pace, spares } = chance;
+            let Chance { pace, spares, .. } = chance;
             let effort = Effort {
                 pace,
                 spares,
                 kswapd,
             };
             sim.enable_reclaim(&self.reclaim, effort);
+            sim.vary(chance.unknowns);
         }
         if compacts_itself {
             sim.enable_own_compaction(&self.recorded_daemon(q));
