@@ -177,7 +177,7 @@ impl KernelReplay<'_, '_> {
         if q.options.members.is_some_and(|n| n > 1) && !self.reclaims {
             notes.push("Nothing was reclaimed by the model, so that one replay says all.".into());
         }
-        Ok(KernelReport {
+        let mut report = KernelReport {
             kernel: q.preset.name.into(),
             recorded_era: q.recorded_era,
             broke_down: breakdown(&totals, &failures),
@@ -192,7 +192,11 @@ impl KernelReplay<'_, '_> {
             failures,
             block_map: first.block_map,
             notes,
-        })
+        };
+        if report.broke_down.is_some() {
+            report.leave_out_numbers();
+        }
+        Ok(report)
     }
 }
 
@@ -209,7 +213,9 @@ fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
             counts.free_pages_error.median,
         ));
     }
-    report.accuracy_from_counts = counts.accuracy;
+    if report.broke_down.is_none() {
+        report.accuracy_from_counts = counts.accuracy;
+    }
 }
 
 /// Replays the kernels that were asked for.

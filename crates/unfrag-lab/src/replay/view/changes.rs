@@ -94,13 +94,24 @@ fn is_of_nothing(change: &Change) -> bool {
 
 /// For each kernel what would be different, in a sentence or two.
 pub fn sentences(report: &Report) -> Vec<String> {
-    let mut all: Vec<String> = asked(report).map(|(k, w)| sentence(k, w)).collect();
-    for k in &report.kernels {
-        if let Some(why) = &k.broke_down {
-            all.push(format!("Under {} there is no answer: {why}.", k.kernel));
-        }
-    }
-    all
+    asked(report).map(|(k, w)| sentence(k, w)).collect()
+}
+
+/// For each kernel whose replay broke down why there is no answer.
+pub fn without_answer(report: &Report) -> Vec<String> {
+    let broken = report.kernels.iter();
+    let broken = broken.filter_map(|k| Some((&k.kernel, k.broke_down.as_ref()?)));
+    broken
+        .map(|(kernel, why)| format!("No answer under {kernel}: {why}."))
+        .collect()
+}
+
+/// Kinds of questions that were asked and of which no prediction was ever held against a real kernel.
+pub(super) fn unmeasured(report: &Report) -> Vec<String> {
+    let kinds = asked(report).filter(|(_, w)| w.comparisons == 0);
+    let mut kinds: Vec<String> = kinds.map(|(_, w)| w.class.words()).collect();
+    kinds.dedup();
+    kinds
 }
 
 fn sentence(kernel: &KernelReport, what_if: &WhatIf) -> String {

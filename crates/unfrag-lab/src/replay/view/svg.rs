@@ -43,7 +43,8 @@ pub fn render(report: &Report) -> String {
 /// What would be different, in lines of the picture's width.
 fn lines_below(report: &Report) -> Vec<String> {
     let mut lines = vec![];
-    for sentence in changes::sentences(report) {
+    let no_answers = changes::without_answer(report);
+    for sentence in changes::sentences(report).into_iter().chain(no_answers) {
         let mut line = String::new();
         for word in sentence.split_whitespace() {
             if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE_CHARS {

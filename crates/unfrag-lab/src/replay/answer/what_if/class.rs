@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pressure {
-    /// Nothing was reclaimed or moved.
+    /// Little or nothing was reclaimed or moved.
     None,
-    /// Pages were moved, and none reclaimed.
+    /// Pages were moved, and few reclaimed.
     Compaction,
     /// Pages were reclaimed.
     Reclaim,
@@ -55,9 +55,9 @@ impl Pressure {
     /// As text.
     pub fn words(self) -> &'static str {
         match self {
-            Pressure::None => "nothing reclaimed or moved",
-            Pressure::Compaction => "pages moved, none reclaimed",
-            Pressure::Reclaim => "pages reclaimed",
+            Pressure::None => "little reclaimed or moved",
+            Pressure::Compaction => "pages moved, few reclaimed",
+            Pressure::Reclaim => "much reclaimed",
         }
     }
 

@@ -7,6 +7,9 @@ use super::quantity::{QUANTITIES, Quantity};
 use crate::replay::answer::member::Member;
 use crate::replay::answer::report::Sample;
 
+/// What is reclaimed or moved of less than one in so many pages of memory is no pressure.
+const FEW: u64 = 20;
+
 /// Replays of two models of one recording, and what its host showed.
 pub(in crate::replay::answer) struct Compared<'m> {
     /// Of the kernel that is asked for, at least one.
@@ -45,13 +48,18 @@ impl Compared<'_> {
             });
             all.flatten().flatten().copied().max().unwrap_or(0)
         };
+        let managed: u64 = self
+            .recorded
+            .first()
+            .map_or(0, |s| s.zones.iter().map(|z| z.managed_pages).sum());
+        let reclaimed = total("pgsteal_kswapd") + total("pgsteal_direct");
         let pressure = match (
-            total("pgsteal_kswapd") + total("pgsteal_direct"),
-            total("pgmigrate_success"),
+            reclaimed > managed / FEW,
+            total("pgmigrate_success") > managed / FEW,
         ) {
-            (0, 0) => Pressure::None,
-            (0, _) => Pressure::Compaction,
-            _ => Pressure::Reclaim,
+            (true, _) => Pressure::Reclaim,
+            (_, true) => Pressure::Compaction,
+            _ => Pressure::None,
         };
         let asked = match (self.is_own, self.other_kernel) {
             (true, _) => Asked::Own,
