@@ -20,6 +20,8 @@ const ENOUGH: usize = 4;
 pub struct Compared {
     /// The load, whose recordings are alike.
     pub load: String,
+    /// The load, the recorded kernel and its settings.
+    pub recording: String,
     /// Its class.
     pub class: Class,
     /// Number, as an index of [`QUANTITIES`].
@@ -85,6 +87,7 @@ impl Compared {
         };
         Ok(Some(Compared {
             load: load.into(),
+            recording: [load, kernel, settings].join(" "),
             class,
             quantity,
             recorded: (recorded != "-").then(|| number(recorded)).transpose()?,
@@ -139,11 +142,11 @@ impl Measured {
         &self.all
     }
 
-    /// Those of other loads.
-    pub fn without(&self, load: &str) -> Measured {
-        let others = self.all.iter().filter(|c| c.load != load);
+    /// Some of them.
+    pub fn filtered(&self, keep: impl Fn(&Compared) -> bool) -> Measured {
+        let kept = self.all.iter().filter(|c| keep(c));
         Measured {
-            all: others.cloned().collect(),
+            all: kept.cloned().collect(),
         }
     }
 
