@@ -81,6 +81,7 @@ impl Prepared<'_> {
             )?
         };
         sim.know_touches(self.touches.clone());
+        sim.set_huge_rules(q.huge.rules);
         sim.recorded_era = q.as_recorded && self.exact;
         let compacts_itself =
             options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
@@ -145,7 +146,12 @@ impl Prepared<'_> {
                 &sim.tally.huge_work,
                 self.start.geometry.huge_order,
             ),
-            settings: sysctl::describe(m.rules(), m.sysctl()),
+            settings: {
+                let mut all = sysctl::describe(m.rules(), m.sysctl());
+                let asked = q.huge.asked.iter().cloned();
+                all.extend(asked.map(|(name, value)| (name, value.into())));
+                all
+            },
             block_map: Some(recorder.map.finish()),
             notes,
         })

@@ -1,7 +1,8 @@
 //! The answer: the result of a replay, and its error against what the recorded kernel showed.
 //!
 //! - [`report`]: all of it as data. `options`, `question`: what is asked, and for one kernel of it;
-//!   `schedule`: its settings over time; `proactiveness`: one of them that nobody recorded. `watch`: who
+//!   `schedule`: its settings over time; `proactiveness`: one of them that nobody recorded; `huge_setting`: those
+//!   of huge pages. `watch`: who
 //!   follows a replay.
 //! - [`sample`], `recorded`: the state of the model, and of the recorded kernel, at each snapshot. `block_map`: the
 //!   map of pageblocks over time.
@@ -16,6 +17,7 @@ mod breakdown;
 mod chance;
 mod compaction_totals;
 pub mod ensemble;
+mod huge_setting;
 mod member;
 mod observe;
 mod options;
