@@ -1,6 +1,5 @@
 //! The options of a replay.
 
-use super::ensemble::MEMBERS;
 use crate::era::settings::Setting;
 use crate::replay::start::StartChoice;
 
@@ -37,25 +36,7 @@ pub struct Options {
     pub any_share: bool,
 }
 
-/// Replays of the recorded kernel beside which a what-if is put, where only other kernels are asked for.
-const OWN_MEMBERS: u32 = 5;
-
 impl Options {
-    /// The question for the recorded kernel as it was, beside which every other is put.
-    pub(super) fn as_recorded(&self) -> Options {
-        Options {
-            kernels: vec![],
-            set: vec![],
-            memory: None,
-            start: match self.start {
-                StartChoice::Boot => StartChoice::Auto,
-                start => start,
-            },
-            members: Some(self.members.unwrap_or(MEMBERS).min(OWN_MEMBERS)),
-            ..self.clone()
-        }
-    }
-
     /// Whose compaction moves pages.
     pub fn compaction(&self) -> CompactionChoice {
         self.compaction.unwrap_or(match self.reclaim {

@@ -3,7 +3,7 @@
 //! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
 //! and settings always give the same bytes.
 
-use super::what_if::change::WhatIf;
+use super::what_if::found::WhatIf;
 use crate::geometry::Sizes;
 use crate::replay::start::ListOrder;
 use serde::Serialize;

@@ -16,9 +16,9 @@ use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::schedule::PROACTIVENESS;
 use super::watch::Watch;
-use super::what_if::change::WhatIf;
 use super::what_if::class::Begins;
 use super::what_if::compare::Compared;
+use super::what_if::found::WhatIf;
 use super::what_if::measured::Measured;
 use crate::afford;
 use crate::era::settings::Setting;
@@ -200,6 +200,29 @@ impl KernelReplay<'_, '_> {
     }
 }
 
+/// Replays of the recorded kernel beside which a what-if is put, where only other kernels are asked for.
+const OWN_MEMBERS: u32 = 5;
+
+/// The question for the recorded kernel as it was, beside which every other is put.
+fn as_recorded(options: &Options) -> Options {
+    Options {
+        kernels: vec![],
+        set: vec![],
+        memory: None,
+        start: match options.start {
+            StartChoice::Boot => StartChoice::Auto,
+            start => start,
+        },
+        members: Some(
+            options
+                .members
+                .unwrap_or(ensemble::MEMBERS)
+                .min(OWN_MEMBERS),
+        ),
+        ..options.clone()
+    }
+}
+
 /// Notes in `report`, which is from the kernel's exact state, by how much the errors of a start by counts differ, which
 /// every host has.
 fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
@@ -233,7 +256,7 @@ fn replay_kernels<'r>(
     };
     let asked = names.iter().map(|name| main.ask(name, options));
     let mut asked = asked.collect::<Result<Vec<_>>>()?;
-    let as_recorded = options.as_recorded();
+    let as_recorded = as_recorded(options);
     // Every what-if is held against the recorded kernel's replay, which is not shown unless it is asked for.
     let base = asked.iter().position(|a| a.question.as_recorded);
     let hidden = base.is_none() && !main.recorded.is_empty();

@@ -4,8 +4,8 @@
 
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::what_if::change::{Change, Verdict, WhatIf};
 use crate::replay::answer::what_if::class::Asked;
+use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale};
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};

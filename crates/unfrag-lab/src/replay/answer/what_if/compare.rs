@@ -1,7 +1,8 @@
 //! All numbers of a kernel that is asked for, beside those of the recorded one.
 
-use super::change::{Change, Values, WhatIf};
+use super::change::{Values, change_of};
 use super::class::{Asked, Begins, Class, Pressure};
+use super::found::{Change, WhatIf};
 use super::measured::Measured;
 use super::quantity::{QUANTITIES, Quantity};
 use crate::replay::answer::member::Member;
@@ -87,7 +88,7 @@ impl Compared<'_> {
                 begin: self.begin(quantity),
                 is_own: self.is_own,
             };
-            Some(Change::of(quantity, &v, measured.error(quantity, class)))
+            Some(change_of(quantity, &v, measured.error(quantity, class)))
         };
         let loads = measured.loads(class);
         let comparisons = QUANTITIES

@@ -205,3 +205,110 @@ impl Measured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(
+        load: &str,
+        asked: &str,
+        start: &str,
+        pressure: &str,
+        predicted: u32,
+        real: u32,
+    ) -> String {
+        format!(
+            "{load}\t6.1\t-\t{asked}\t-\tallocstall\t50\t-\t{predicted}\t-\t{real}\t{real}\t{start}\t{pressure}\n"
+        )
+    }
+
+    fn allocstall() -> &'static Quantity {
+        QUANTITIES.iter().find(|q| q.name == "allocstall").unwrap()
+    }
+
+    #[test]
+    fn of_few_comparisons_the_error_is_that_of_wider_classes() {
+        let class = |pressure, asked, start| Class {
+            pressure,
+            asked,
+            start,
+        };
+        let mut table = String::new();
+        // From counts predictions are off by little; from page flags by much, and of those there are few.
+        for i in 0..5 {
+            table += &line("a", "6.18", "counts", "reclaim", 100, 100 + i);
+        }
+        for i in 0..3 {
+            table += &line("b", "6.18", "occupancy", "reclaim", 100, 1_000 + i);
+        }
+        let measured = Measured::parse(&table).unwrap();
+        let of =
+            |start| measured.error(allocstall(), class(Pressure::Reclaim, Asked::Kernel, start));
+        let (counts, flags, exact) = (of(Begins::Counts), of(Begins::Occupancy), of(Begins::Exact));
+        assert_eq!(
+            (counts.comparisons, flags.comparisons, exact.comparisons),
+            (5, 0, 0)
+        );
+        let error = |e: ClassError| e.error.unwrap();
+        assert!(error(counts) < 0.05);
+        assert!(error(flags) > 1.0, "{flags:?}");
+        assert!(error(exact) >= error(counts));
+        let elsewhere = measured.error(
+            allocstall(),
+            class(Pressure::None, Asked::Setting, Begins::Anew),
+        );
+        assert!(error(elsewhere) > 1.0, "all that is known: {elsewhere:?}");
+    }
+
+    #[test]
+    fn without_comparisons_no_error_is_known() {
+        let class = Class {
+            pressure: Pressure::None,
+            asked: Asked::Kernel,
+            start: Begins::Counts,
+        };
+        let three: String = (0..3)
+            .map(|_| line("a", "6.18", "counts", "none", 1, 1))
+            .collect();
+        for table in ["", &three] {
+            let e = Measured::parse(table).unwrap().error(allocstall(), class);
+            assert_eq!((e.error, e.comparisons), (None, 0));
+        }
+    }
+
+    /// For every class and number of the table that ships.
+    #[test]
+    fn a_class_that_was_not_measured_has_no_narrower_error_than_one_that_was() {
+        let all = Measured::shipped();
+        for quantity in &QUANTITIES {
+            let anew = |pressure| Class {
+                pressure,
+                asked: Asked::Setting,
+                start: Begins::Anew,
+            };
+            for pressure in [Pressure::None, Pressure::Compaction, Pressure::Reclaim] {
+                let unknown = all.error(quantity, anew(pressure));
+                assert_eq!(unknown.comparisons, 0);
+                assert!(unknown.error.is_some(), "{}", quantity.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_wrong_is_named() {
+        let good = line("a", "6.18", "counts", "none", 1, 1);
+        let cases = [
+            (good.replace("counts", "count"), "no start `count`"),
+            (good.replace("none", "some"), "no pressure `some`"),
+            (good.replace("\t50\t", "\tx\t"), "`x`"),
+            (good.replace("\t50", ""), "13 fields"),
+        ];
+        for (text, why) in cases {
+            let e = Measured::parse(&format!("# head\n{text}")).unwrap_err();
+            assert!(e.contains("line 2") && e.contains(why), "{e}");
+        }
+        let other = good.replace("allocstall", "of_another_version");
+        assert!(Measured::parse(&other).unwrap().all().is_empty());
+    }
+}
