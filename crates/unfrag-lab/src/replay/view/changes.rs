@@ -152,7 +152,7 @@ pub fn sources(report: &Report) -> Vec<String> {
     for (_, w) in asked(report) {
         let from = match w.comparisons {
             0 => format!(
-                "Predictions of this kind ({}) were not measured: the bars are the widest of wider kinds, and are guesses.",
+                "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
                 w.class.words()
             ),
             n => format!(

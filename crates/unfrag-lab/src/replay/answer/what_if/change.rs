@@ -24,9 +24,15 @@ pub(super) struct Values<'v> {
     pub is_own: bool,
 }
 
-/// The value that so many percent do not exceed, of sorted ones; the lower of two.
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    sorted[(sorted.len() - 1) * percent / 100]
+/// The middle of sorted values; the lower of two.
+fn middle(sorted: &[f64]) -> f64 {
+    sorted[(sorted.len() - 1) / 2]
+}
+
+/// The ends of four fifths of sorted values, a tenth left out at each; of few values, all.
+fn four_fifths(sorted: &[f64]) -> [f64; 2] {
+    let last = sorted.len() - 1;
+    [sorted[last / 10], sorted[last - last / 10]]
 }
 
 /// On a number's scale, sorted.
@@ -41,8 +47,8 @@ pub(super) fn change_of(quantity: &Quantity, v: &Values<'_>, error: ClassError) 
     let scale = quantity.scale;
     let asked = on_scale(quantity, v.asked);
     let own = on_scale(quantity, v.own);
-    let median = |sorted: &[f64]| (!sorted.is_empty()).then(|| percentile(sorted, 50));
-    let asked_median = percentile(&asked, 50);
+    let median = |sorted: &[f64]| (!sorted.is_empty()).then(|| middle(sorted));
+    let asked_median = middle(&asked);
     // The recorded kernel's model errs, too; what it errs by is taken off. Its own replay predicts itself.
     let correction = match (v.recorded, median(&own)) {
         (Some(recorded), Some(own)) if !v.is_own => scale.up(recorded) - own,
@@ -50,7 +56,7 @@ pub(super) fn change_of(quantity: &Quantity, v: &Values<'_>, error: ClassError) 
     };
     let predicted = asked_median + correction;
     let bar = error.error.map(|error| {
-        let [low, high] = [10, 90].map(|p| percentile(&asked, p) - asked_median);
+        let [low, high] = four_fifths(&asked).map(|end| end - asked_median);
         let width = |ensemble: f64| (ensemble * ensemble + error * error).sqrt();
         [predicted - width(low), predicted + width(high)].map(|b| scale.rounded(scale.down(b)))
     });

@@ -3,7 +3,8 @@
 //! `measured.tsv` has one line for each number of each comparison: what a replay of a recording predicted for a kernel
 //! or setting, and what real hosts under these did with the same load. Its head says when and from what it was made. The
 //! error of a number in a class is the one that four of five comparisons of that class do not exceed, where the next one
-//! is as likely as any of them: of n errors, the (n + 1) * 4/5-th.
+//! is as likely as any of them: of n errors, the (n + 1) * 4/5-th. A class with too few comparisons has the largest error
+//! of the classes that include it.
 //!
 //! Invariant: a class of which less is known has no narrower error than the classes that include it.
 
@@ -12,7 +13,7 @@ use super::quantity::{QUANTITIES, Quantity};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Comparisons of which fewer tell no error: with four, the largest one is not exceeded by the next in four of five cases.
+/// Comparisons of which fewer tell no error of their class: with four, the next one exceeds the largest in one of five cases.
 const ENOUGH: usize = 4;
 
 /// A line of the table: a prediction, and what came true.
@@ -158,7 +159,7 @@ impl Measured {
 
     /// The error of a number in a class.
     pub fn error(&self, quantity: &Quantity, class: Class) -> ClassError {
-        let of = |alike: &dyn Fn(Class) -> bool| -> (usize, Option<f64>) {
+        let errors = |alike: &dyn Fn(Class) -> bool| -> Vec<f64> {
             let known = self
                 .all
                 .iter()
@@ -168,39 +169,26 @@ impl Measured {
                 .map(|c| c.error().abs())
                 .collect();
             errors.sort_by(f64::total_cmp);
-            let n = errors.len();
-            let rank = ((n + 1) * 4).div_ceil(5);
-            (
-                n,
-                errors
-                    .get(rank.saturating_sub(1))
-                    .copied()
-                    .filter(|_| n >= ENOUGH),
-            )
+            errors
         };
-        let (comparisons, error) = of(&|c| c == class);
-        if error.is_some() {
-            let comparisons = comparisons as u64;
-            return ClassError { error, comparisons };
+        let own = errors(&|c| c == class);
+        if own.len() >= ENOUGH {
+            let rank = ((own.len() + 1) * 4).div_ceil(5);
+            return ClassError {
+                error: own.get(rank - 1).copied(),
+                comparisons: own.len() as u64,
+            };
         }
-        // One thing is left open, then two, then all.
-        type Alike<'a> = &'a dyn Fn(Class) -> bool;
+        // One thing is left open, then two, then all. Nothing says which of those classes this one is like.
         let (p, a, s) = (class.pressure, class.asked, class.start);
-        let wider: [&[Alike<'_>]; 3] = [
-            &[
-                &|c| c.asked == a && c.start == s,
-                &|c| c.pressure == p && c.start == s,
-                &|c| c.pressure == p && c.asked == a,
-            ],
-            &[&|c| c.pressure == p, &|c| c.asked == a, &|c| c.start == s],
-            &[&|_| true],
-        ];
-        let widest = wider.iter().find_map(|classes| {
-            let errors = classes.iter().filter_map(|alike| of(*alike).1);
-            errors.reduce(f64::max)
-        });
+        let same = |c: Class| {
+            let alike = [c.pressure == p, c.asked == a, c.start == s];
+            alike.into_iter().filter(|same| *same).count()
+        };
+        let wider = [2, 1, 0].map(|least| errors(&|c| same(c) >= least));
+        let known = wider.iter().find(|errors| errors.len() >= ENOUGH);
         ClassError {
-            error: widest,
+            error: known.and_then(|errors| errors.last().copied()),
             comparisons: 0,
         }
     }
