@@ -87,6 +87,53 @@ fn more_members_do_not_move_a_median_out_of_the_bar() {
     }
 }
 
+/// Options with what the host had of huge pages, and another value of one of these settings.
+fn huge_pages(text: &str) -> Options {
+    let had = [
+        "transparent_hugepage/enabled=always",
+        "transparent_hugepage/defrag=madvise",
+    ];
+    Options {
+        recorded: had.map(|s| Setting::parse(s).unwrap()).into(),
+        ..set(text)
+    }
+}
+
+#[test]
+fn faults_ask_for_huge_pages_as_the_settings_say() {
+    let total = |k: &KernelReport, name: &str| k.totals[name].unwrap();
+    let own = changes(&huge_pages("transparent_hugepage/enabled=always"));
+    assert_eq!(own.what_if.as_ref().unwrap().class.asked, Asked::Own);
+    assert!(total(&own, "thp_fault_alloc") > 100);
+    let never = changes(&huge_pages("transparent_hugepage/enabled=never"));
+    let asked = [
+        "thp_fault_alloc",
+        "thp_fault_fallback",
+        "thp_collapse_alloc",
+    ];
+    assert_eq!(asked.map(|name| total(&never, name)), [0; 3]);
+    let lost = total(&own, "thp_fault_alloc_recorded") + total(&own, "thp_collapse_alloc_recorded");
+    assert_eq!(total(&never, "huge_pages_lost"), lost);
+    assert_eq!(never.what_if.unwrap().class.asked, Asked::Setting);
+    assert_eq!(never.settings["transparent_hugepage/enabled"], "never");
+    // As many faults ask, each with another effort.
+    let faults = |k: &KernelReport| total(k, "thp_fault_alloc") + total(k, "thp_fault_fallback");
+    for defrag in ["never", "defer", "always"] {
+        let k = changes(&huge_pages(&format!(
+            "transparent_hugepage/defrag={defrag}"
+        )));
+        assert_eq!(faults(&k), faults(&own), "{defrag}");
+    }
+    let unknown = replay(
+        sample(),
+        "sample",
+        &set("transparent_hugepage/enabled=never"),
+        &mut NoWatch,
+    );
+    let e = unknown.unwrap_err().to_string();
+    assert!(e.contains("transparent_hugepage/enabled"), "{e}");
+}
+
 /// The table that ships.
 const TABLE: &str = include_str!("../src/replay/answer/what_if/measured.tsv");
 

@@ -311,11 +311,12 @@ fn replay_kernels<'r>(
     let mut what_ifs: Vec<_> = what_ifs.map(|(a, m)| a.what_if(m, own)).collect();
     what_ifs.resize(asked.len(), None);
     let mut reports = vec![];
-    for ((asked, members), what_if) in asked.iter().zip(members).zip(what_ifs) {
-        reports.push(asked.report(members, what_if)?);
+    for (i, ((asked, members), what_if)) in asked.iter().zip(members).zip(what_ifs).enumerate() {
+        if !(names.len()..several).contains(&i) {
+            reports.push(asked.report(members, what_if)?);
+        }
     }
-    let from_counts = reports.split_off(several);
-    reports.truncate(names.len());
+    let from_counts = reports.split_off(names.len());
     for (i, counts) in compared.into_iter().zip(from_counts) {
         compare_starts(&mut reports[i], counts);
     }
