@@ -125,6 +125,7 @@ impl KernelReplay<'_, '_> {
             asked: members,
             own: own.filter(|own| works(own)).unwrap_or_default(),
             is_own: self.question.as_recorded,
+            rests_on_a_guess: self.question.guessed.is_some(),
             other_kernel: !self.question.recorded_era,
             start: self.begins(),
             recorded: &self.from.recorded,

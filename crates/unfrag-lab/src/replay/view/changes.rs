@@ -149,8 +149,12 @@ fn sentence(kernel: &KernelReport, what_if: &WhatIf) -> String {
 /// Where the bars come from, for each kernel that was asked for; each sentence once.
 pub fn sources(report: &Report) -> Vec<String> {
     let mut all: Vec<String> = vec![];
-    for (_, w) in asked(report) {
+    for (k, w) in asked(report) {
         let from = match w.comparisons {
+            0 if !k.guessed_settings.is_empty() => format!(
+                "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
+                k.guessed_settings.join(", ")
+            ),
             0 => format!(
                 "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
                 w.class.words()

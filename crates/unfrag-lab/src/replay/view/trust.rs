@@ -243,8 +243,8 @@ pub fn trust(report: &Report) -> Trust {
     if report.kernels.iter().any(|k| !k.recorded_era) {
         sentences.push(
             "For the other kernels there is no recording to compare with: they run the same \
-             code under their own rules, so take this as the error to expect at the least; the bars have what it was \
-             where real kernels were asked."
+             code under their own rules, so take this as the error to expect at the least; the bars say how large \
+             it was where real kernels were asked."
                 .into(),
         );
     }

@@ -19,6 +19,8 @@ pub(in crate::replay::answer) struct Compared<'m> {
     pub own: &'m [Member],
     /// Whether both are the same.
     pub is_own: bool,
+    /// Whether a setting of the recorded host is guessed.
+    pub rests_on_a_guess: bool,
     /// Whether another kernel than the recorded one is asked for.
     pub other_kernel: bool,
     /// Where the replays begin.
@@ -77,6 +79,10 @@ impl Compared<'_> {
     /// What would change, by these measured errors.
     pub fn what_if(&self, measured: &Measured) -> WhatIf {
         let class = self.class();
+        let error = |quantity: &Quantity| match self.rests_on_a_guess {
+            false => measured.error(quantity, class),
+            true => measured.widest(quantity, class),
+        };
         let change = |quantity: &Quantity| -> Option<Change> {
             let asked = self.values(quantity, self.asked)?;
             let own = self.values(quantity, self.own).unwrap_or_default();
@@ -88,13 +94,10 @@ impl Compared<'_> {
                 begin: self.begin(quantity),
                 is_own: self.is_own,
             };
-            Some(change_of(quantity, &v, measured.error(quantity, class)))
+            Some(change_of(quantity, &v, error(quantity)))
         };
         let loads = measured.loads(class);
-        let comparisons = QUANTITIES
-            .iter()
-            .map(|q| measured.error(q, class).comparisons)
-            .max();
+        let comparisons = QUANTITIES.iter().map(|q| error(q).comparisons).max();
         WhatIf {
             class,
             comparisons: comparisons.unwrap_or(0),

@@ -157,36 +157,48 @@ impl Measured {
         own.map(|c| &c.load[..]).collect()
     }
 
+    /// Errors of a number in all classes that are alike, ascending.
+    fn errors(&self, quantity: &Quantity, alike: impl Fn(Class) -> bool) -> Vec<f64> {
+        let known = self
+            .all
+            .iter()
+            .filter(|c| c.quantity().name == quantity.name);
+        let mut errors: Vec<f64> = known
+            .filter(|c| alike(c.class))
+            .map(|c| c.error().abs())
+            .collect();
+        errors.sort_by(f64::total_cmp);
+        errors
+    }
+
     /// The error of a number in a class.
     pub fn error(&self, quantity: &Quantity, class: Class) -> ClassError {
-        let errors = |alike: &dyn Fn(Class) -> bool| -> Vec<f64> {
-            let known = self
-                .all
-                .iter()
-                .filter(|c| c.quantity().name == quantity.name);
-            let mut errors: Vec<f64> = known
-                .filter(|c| alike(c.class))
-                .map(|c| c.error().abs())
-                .collect();
-            errors.sort_by(f64::total_cmp);
-            errors
-        };
-        let own = errors(&|c| c == class);
-        if own.len() >= ENOUGH {
-            let rank = ((own.len() + 1) * 4).div_ceil(5);
-            return ClassError {
-                error: own.get(rank - 1).copied(),
-                comparisons: own.len() as u64,
-            };
+        let own = self.errors(quantity, |c| c == class);
+        if own.len() < ENOUGH {
+            return self.widest(quantity, class);
         }
+        let rank = ((own.len() + 1) * 4).div_ceil(5);
+        ClassError {
+            error: own.get(rank - 1).copied(),
+            comparisons: own.len() as u64,
+        }
+    }
+
+    /// The largest error of a number in the classes that include one, for a question that is like none that was measured.
+    pub fn widest(&self, quantity: &Quantity, class: Class) -> ClassError {
         // One thing is left open, then two, then all. Nothing says which of those classes this one is like.
-        let (p, a, s) = (class.pressure, class.asked, class.start);
         let same = |c: Class| {
-            let alike = [c.pressure == p, c.asked == a, c.start == s];
+            let alike = [
+                c.pressure == class.pressure,
+                c.asked == class.asked,
+                c.start == class.start,
+            ];
             alike.into_iter().filter(|same| *same).count()
         };
-        let wider = [2, 1, 0].map(|least| errors(&|c| same(c) >= least));
-        let known = wider.iter().find(|errors| errors.len() >= ENOUGH);
+        let mut wider = [2, 1, 0]
+            .map(|least| self.errors(quantity, |c| same(c) >= least))
+            .into_iter();
+        let known = wider.find(|errors| errors.len() >= ENOUGH);
         ClassError {
             error: known.and_then(|errors| errors.last().copied()),
             comparisons: 0,
@@ -262,6 +274,20 @@ mod tests {
         for table in ["", &three] {
             let e = Measured::parse(table).unwrap().error(allocstall(), class);
             assert_eq!((e.error, e.comparisons), (None, 0));
+        }
+    }
+
+    #[test]
+    fn a_question_that_rests_on_a_guess_has_no_narrower_error() {
+        let all = Measured::shipped();
+        let classes: BTreeSet<Class> = all.all().iter().map(|c| c.class).collect();
+        for (class, quantity) in classes
+            .iter()
+            .flat_map(|c| QUANTITIES.iter().map(move |q| (*c, q)))
+        {
+            let (known, guessed) = (all.error(quantity, class), all.widest(quantity, class));
+            assert!(guessed.error >= known.error, "{class:?}, {}", quantity.name);
+            assert_eq!(guessed.comparisons, 0);
         }
     }
 
