@@ -156,7 +156,7 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
             },
             s.boost.map_or("No", |_| "EachFallback"),
         ),
-        Some(Fallback::ClaimThenSteal { boost }) => (
+        Some(Fallback::ClaimThenSteal { boost, .. }) => (
             "ClaimThenSteal",
             "OrdinaryRetype",
             boost.map_or("No", |_| "ClaimTries"),
@@ -171,7 +171,7 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     };
     let pcp = match sw.pcp {
         Pcp::Orders { tuned } => {
-            let late = sw.lists_follow_blocks();
+            let (tuned, late) = (tuned.is_some(), sw.lists_follow_blocks());
             json!(format!(
                 "Orders {{ tuned: {tuned}, type_at_drain: {late} }}"
             ))

@@ -88,7 +88,7 @@ impl Rules {
                 ..
             }) => *boost,
             Some(PageblockRules {
-                fallback: Fallback::ClaimThenSteal { boost },
+                fallback: Fallback::ClaimThenSteal { boost, .. },
                 ..
             }) => *boost,
             None => None,

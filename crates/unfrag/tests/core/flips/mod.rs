@@ -124,8 +124,10 @@ const NO_EFFECT: &[NoEffect] = &[
         "compact.room",
         "Low",
         |r| {
-            r.compact
-                .is_some_and(|c| c.room == CompactRoom::LowIfCostly)
+            let lows = r
+                .compact
+                .is_some_and(|c| c.room == CompactRoom::LowIfCostly);
+            lows && !r.lists_follow_blocks()
         },
         "no run of these scenes begins between the min and the low mark; `compaction::vectors` has the numbers",
     ),
@@ -166,7 +168,7 @@ const NO_EFFECT: &[NoEffect] = &[
         "no run is asynchronous",
     ),
     (
-        "compact.thisnode_gives_up",
+        "compact.gives_up",
         "*",
         |r| !r.compact.is_some_and(|c| c.modes),
         "a costly request gives up only after a reclaim",
