@@ -10,11 +10,12 @@
 //! - `marks`: the watermarks.
 //! - `pcp`: per-CPU lists.
 //! - `requests`: rights in the slow path, and how long a request goes on.
-//! - `kswapd`, `reclaim`: what reclaim does. `compact`: what compaction does.
+//! - `kswapd`, `reclaim`, `generations`: what reclaim does. `compact`: what compaction does.
 //! - `rules`: all of these together. `sysctl`: the administrator's settings.
 //! - `presets`: the eras, made of the groups in `preset_parts`, `preset_reclaim` and `preset_compact`.
 
 mod compact;
+mod generations;
 mod kswapd;
 mod marks;
 mod pcp;
@@ -32,6 +33,7 @@ pub use compact::{
     Capture, Chooser, CompactRequests, CompactRoom, CompactRules, CompoundSources, GivesUp,
     ProactiveRules,
 };
+pub use generations::{Aging, GenerationRules, ScanBudget};
 pub use kswapd::{KswapdForm, KswapdNap, KswapdRules, KswapdSleep};
 pub use marks::{MarkCheck, MarkGap, MarkRules, ZonePages};
 pub use pcp::{Drain, Pcp, Tuned};

@@ -1,5 +1,7 @@
 //! Rules of reclaim. `spec: 4, 4.6`
 
+use super::generations::GenerationRules;
+
 /// How pages are aged, taken and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -59,6 +61,8 @@ pub struct SplitLru {
     pub keeps_exec: bool,
     /// When the active list of page cache is shortened.
     pub active_files: ActiveFiles,
+    /// Generations in place of active and inactive lists, where the administrator wants them (6.1 and later).
+    pub generations: Option<GenerationRules>,
 }
 
 impl LruRules {

@@ -1,6 +1,7 @@
 //! The rules of one kernel, as one value.
 
 use super::compact::CompactRules;
+use super::generations::GenerationRules;
 use super::kswapd::KswapdRules;
 use super::marks::MarkRules;
 use super::pcp::Pcp;
@@ -58,6 +59,15 @@ impl Rules {
         match &mut self.placement {
             Placement::Pageblocks(p) => Some(p),
             Placement::Ungrouped | Placement::V19 => None,
+        }
+    }
+
+    /// The rules of generations, where the kernel has them.
+    #[inline]
+    pub const fn generations(&self) -> Option<&GenerationRules> {
+        match self.reclaim.lru.split() {
+            Some(split) => split.generations.as_ref(),
+            None => None,
         }
     }
 

@@ -1,9 +1,10 @@
 //! Direct reclaim: a request that found nothing reclaims by itself. `spec: 4.3 (6), 4.8`
 
 use super::batch::PageBatch;
-use super::lru_scan::{LruScan, Work};
+use super::lru_scan::Work;
+use super::scan::Scan;
 use super::scan_control::ScanControl;
-use super::waits::{HZ_OVER_10_MS, congestion_wait, pressure, second_wait, turn};
+use super::waits::{HZ_OVER_10_MS, congestion_wait, second_wait, turn};
 use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -30,7 +31,7 @@ pub(crate) struct DirectReclaim {
     /// Zones that the request could use.
     zones: ZoneList,
     at: usize,
-    scan: Option<LruScan>,
+    scan: Option<Scan>,
     batch: PageBatch,
     total_scanned: u64,
     /// It waited for kswapd, and kswapd freed nothing meanwhile.
@@ -156,7 +157,7 @@ impl DirectReclaim {
                     let lrus = &self.lrus[..self.len];
                     let lru_pages = lrus.iter().map(|&v| m.reclaimable_pages(v)).sum();
                     return Step::Need(Need::Shrink {
-                        scanned: pressure(self.sc.scanned),
+                        scanned: m.shrink_pressure(&self.sc, lru_pages),
                         lru_pages,
                     });
                 }
@@ -224,7 +225,7 @@ impl DirectReclaim {
                     self.at += 1;
                     continue;
                 }
-                self.scan = Some(LruScan::new(m, lru, &self.sc, &mut self.batch));
+                self.scan = Some(Scan::new(m, lru, &self.sc, &mut self.batch));
             }
             let answer = core::mem::replace(answer, Answer::Go);
             let work = Work {

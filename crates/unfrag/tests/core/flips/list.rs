@@ -355,6 +355,7 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
         ],
         |r| Some(&mut r.reclaim.lru.split_mut()?.active_files),
     );
+    f.generations();
     f.rule("reclaim.new_anon_active", &bools, |r| {
         Some(&mut r.reclaim.new_anon_active)
     });

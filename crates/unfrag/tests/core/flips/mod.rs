@@ -7,6 +7,7 @@
 mod busy;
 mod compact_list;
 mod compaction;
+mod generation_list;
 mod list;
 mod scenes;
 pub(super) mod world;
@@ -86,6 +87,12 @@ const NO_EFFECT: &[NoEffect] = &[
                 .is_some_and(|s| s.active_files == ActiveFiles::ByRatio)
         },
         "the ratio is 1 below a GiB",
+    ),
+    (
+        "reclaim.lru.generations.stops_at_marks",
+        "*",
+        |r| r.generations().is_some_and(|g| !g.starts_by_size),
+        "a run that begins at the first priority has met the marks before one of its passes frees the goal",
     ),
     (
         "reclaim.high_order",
@@ -228,6 +235,10 @@ fn check(era: &Preset) -> Vec<String> {
         let mut runs = runs.filter(|(seed, (_, scene))| match **scene {
             "large" => *seed == 0,
             "compaction" => true,
+            // Nothing else depends on whether pages stand in generations.
+            "generations" | "generations, starved" | "stream" => {
+                *seed < SEEDS && flip.path.starts_with("reclaim.lru.generations")
+            }
             _ => *seed < SEEDS,
         });
         let seen = runs.find_map(|(seed, (i, scene))| {
