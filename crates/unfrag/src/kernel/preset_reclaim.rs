@@ -13,6 +13,7 @@ pub(super) const RECLAIM_2_6_14: ReclaimRules = ReclaimRules {
     isolated_throttle: false,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_2_6_24: ReclaimRules = ReclaimRules {
@@ -27,6 +28,7 @@ pub(super) const RECLAIM_2_6_24: ReclaimRules = ReclaimRules {
     isolated_throttle: false,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_2_6_28: ReclaimRules = ReclaimRules {
@@ -46,6 +48,7 @@ pub(super) const RECLAIM_2_6_28: ReclaimRules = ReclaimRules {
     isolated_throttle: false,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_2_6_30: ReclaimRules = ReclaimRules {
@@ -65,6 +68,7 @@ pub(super) const RECLAIM_2_6_30: ReclaimRules = ReclaimRules {
     isolated_throttle: false,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_2_6_31: ReclaimRules = ReclaimRules {
@@ -84,6 +88,7 @@ pub(super) const RECLAIM_2_6_31: ReclaimRules = ReclaimRules {
     isolated_throttle: false,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_2_6_32: ReclaimRules = ReclaimRules {
@@ -103,6 +108,7 @@ pub(super) const RECLAIM_2_6_32: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: false,
     direct_writes_files: true,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_5_6: ReclaimRules = ReclaimRules {
@@ -120,6 +126,7 @@ pub(super) const RECLAIM_5_6: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_5_9: ReclaimRules = ReclaimRules {
@@ -137,6 +144,7 @@ pub(super) const RECLAIM_5_9: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
@@ -154,6 +162,7 @@ pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_6_12: ReclaimRules = ReclaimRules {
@@ -171,6 +180,7 @@ pub(super) const RECLAIM_6_12: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: true,
 };
 
 pub(super) const RECLAIM_6_18: ReclaimRules = ReclaimRules {
@@ -188,6 +198,7 @@ pub(super) const RECLAIM_6_18: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: false,
 };
 
 pub(super) const RECLAIM_7_2: ReclaimRules = ReclaimRules {
@@ -205,6 +216,7 @@ pub(super) const RECLAIM_7_2: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
+    direct_makes_room: false,
 };
 
 const GENERATIONS_6_1: GenerationRules = GenerationRules {

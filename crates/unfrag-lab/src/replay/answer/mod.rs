@@ -15,6 +15,7 @@ mod breakdown;
 mod chance;
 mod compaction_totals;
 pub mod ensemble;
+mod generations;
 mod member;
 mod observe;
 mod options;

@@ -30,7 +30,7 @@ pub use fit::fitted;
 pub use host::ReplayHost;
 pub use huge_touches::Touches;
 pub use inference::{Inferred, infer};
-pub use prepared::Prepared;
+pub use prepared::{Prepared, recorded_preset};
 pub use reboot::{reboot, resized};
 pub use sim::Sim;
 pub use tally::Tally;

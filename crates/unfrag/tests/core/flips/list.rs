@@ -242,7 +242,7 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
     f.rule(
         "pcp.tuned",
         &[None, tuning(&mut of("6.18")).copied()],
-        |r| tuned(r),
+        tuned,
     );
     f.rule("pcp.tuned.late_burst", &bools, |r| {
         Some(&mut tuning(r)?.late_burst)
@@ -398,6 +398,9 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
     });
     f.rule("reclaim.direct_writes_files", &bools, |r| {
         Some(&mut r.reclaim.direct_writes_files)
+    });
+    f.rule("reclaim.direct_makes_room", &bools, |r| {
+        Some(&mut r.reclaim.direct_makes_room)
     });
     f.compaction();
     f.all
