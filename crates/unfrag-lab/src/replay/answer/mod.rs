@@ -18,6 +18,7 @@ mod chance;
 mod compaction_totals;
 pub mod ensemble;
 mod huge_setting;
+mod generations;
 mod member;
 mod observe;
 mod options;
