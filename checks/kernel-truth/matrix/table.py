@@ -1,0 +1,145 @@
+"""The matrix as text: for a terminal, and for the book."""
+
+from .quantities import SCALE, WORDS
+
+
+def shares(rows):
+    """How often predictions were right; recordings that served to fit something, and the recorded kernel itself, aside."""
+    counted = [r for r in rows if not r["fitted"]]
+    asked = [r for r in counted if not r["own"]]
+    signs = [r for r in asked if r["sign"]]
+    bars = [r for r in counted if r["in_bar"] is not None]
+    return {
+        "comparisons": len(asked),
+        "differences": len(signs),
+        "right": sum(r["sign"] == "right" for r in signs),
+        "wrong": sum(r["sign"] == "wrong" for r in signs),
+        "cannot_say": sum(r["sign"] == "cannot say" for r in signs),
+        "bars": len(bars),
+        "in_bar": sum(r["in_bar"] for r in bars),
+        "fitted": len(rows) - len(counted),
+    }
+
+
+def percent(part, whole):
+    return "none" if not whole else "%d of %d (%.0f %%)" % (part, whole, 100 * part / whole)
+
+
+def number(value):
+    if value is None:
+        return "-"
+    return "%.3f" % value if isinstance(value, float) and abs(value) < 1.5 and value != int(value) else "{:,.0f}".format(value)
+
+
+def span(low, high):
+    return number(low) if number(low) == number(high) else "%s to %s" % (number(low), number(high))
+
+
+def bar(row):
+    return "-" if row["predicted_low"] is None else span(row["predicted_low"], row["predicted_high"])
+
+
+def error(row):
+    if SCALE[row["quantity"]] == "index":
+        return "%+.3f" % row["error"]
+    return "%+.0f %%" % (100 * row["error"]) if abs(row["error"]) < 10 else "%+.0f times" % row["error"]
+
+
+def named(kernel, settings):
+    return kernel if settings == "-" else "%s with %s" % (kernel, settings)
+
+
+def question(row):
+    return (row["load"], row["kernel_recorded"], row["settings_recorded"], row["kernel_asked"], row["settings_asked"])
+
+
+def title(key):
+    load, kernel, settings, other, others = key
+    if (kernel, settings) == (other, others):
+        return "%s: %s as it was" % (load, named(kernel, settings))
+    return "%s: recorded with %s, asked for %s" % (load, named(kernel, settings), named(other, others))
+
+
+def grouped(rows):
+    groups = {}
+    for row in rows:
+        groups.setdefault(question(row), []).append(row)
+    return groups
+
+
+def verdict(row):
+    if row["own"]:
+        return "own"
+    return row["sign"] or "same"
+
+
+def summary(rows, unanswered):
+    s = shares(rows)
+    lines = [
+        "Signs right of real differences above 10 %%: %s; %d more where it cannot say, %d wrong."
+        % (percent(s["right"], s["differences"]), s["cannot_say"], s["wrong"]),
+        "Truth inside the bar: %s." % percent(s["in_bar"], s["bars"]),
+        "Questions without an answer: %d. Comparisons that are not counted, since something was fitted on their recordings: %d."
+        % (len(unanswered), s["fitted"]),
+    ]
+    return "\n".join(lines)
+
+
+def text(rows, unanswered):
+    out = []
+    head = "%-40s %14s %12s %22s %20s %-10s %10s %s" % (
+        "", "recorded", "predicted", "bar", "real", "sign", "error", "in the bar")
+    for key, group in grouped(rows).items():
+        out += ["", title(key) + (" (fitted, not counted)" if group[0]["fitted"] else ""), head]
+        for row in group:
+            inside = {None: "-", True: "yes", False: "NO"}[row["in_bar"]]
+            out.append("  %-38s %14s %12s %22s %20s %-10s %10s %s" % (
+                WORDS[row["quantity"]], number(row["recorded_real"]), number(row["predicted"]), bar(row),
+                span(row["real_low"], row["real_high"]), verdict(row), error(row), inside))
+    if unanswered:
+        out += ["", "Without an answer:"]
+        out += ["  %s: %s" % (title(u[:5]), u[5]) for u in unanswered]
+    failures = [r for r in rows if r["sign"] == "wrong" or r["in_bar"] is False]
+    out += ["", "Failures:"] + (["  " + failure(r) for r in failures] or ["  none"])
+    return "\n".join(out + ["", summary(rows, unanswered), ""])
+
+
+def failure(row):
+    what = " and ".join(w for w, is_so in (
+        ("wrong sign", row["sign"] == "wrong"), ("outside its bar", row["in_bar"] is False)) if is_so)
+    return "%s; %s: %s instead of %s, where %s were real: %s" % (
+        title(question(row)), WORDS[row["quantity"]], number(row["predicted"]), number(row["recorded_real"]),
+        span(row["real_low"], row["real_high"]), what)
+
+
+def page(rows, unanswered):
+    """Tables for the book: a line for each question, and every failure."""
+    out = ["| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
+    for key, group in grouped(rows).items():
+        load, kernel, settings, other, others = key
+        signs = [r for r in group if r["sign"]]
+        bars = [r for r in group if r["in_bar"] is not None]
+        own = group[0]["own"]
+        out.append("| %s%s | %s | %s | %s | %s | %s |" % (
+            load, " (fitted)" if group[0]["fitted"] else "", named(kernel, settings),
+            "itself" if own else named(other, others),
+            "" if own else "%d of %d" % (sum(r["sign"] == "right" for r in signs), len(signs)),
+            "" if own else sum(r["sign"] == "cannot say" for r in signs),
+            "%d of %d" % (sum(r["in_bar"] for r in bars), len(bars)) if bars else "no bars"))
+    wrong = [r for r in rows if r["sign"] == "wrong"]
+    out += ["", "Wrong signs:", "", "| load | recorded with | asked for | number | recorded | predicted | real |", "|---|---|---|---|---|---|---|"]
+    for r in wrong:
+        out.append("| %s | %s | %s | %s | %s | %s | %s |" % (
+            r["load"], named(r["kernel_recorded"], r["settings_recorded"]), named(r["kernel_asked"], r["settings_asked"]),
+            WORDS[r["quantity"]], number(r["recorded_real"]), number(r["predicted"]), span(r["real_low"], r["real_high"])))
+    outside = [r for r in rows if r["in_bar"] is False]
+    out += ["", "Outside the bar:", "", "| load | recorded with | asked for | number | bar | real |", "|---|---|---|---|---|---|"]
+    for r in outside:
+        out.append("| %s | %s | %s | %s | %s | %s |" % (
+            r["load"], named(r["kernel_recorded"], r["settings_recorded"]),
+            "itself" if r["own"] else named(r["kernel_asked"], r["settings_asked"]),
+            WORDS[r["quantity"]], bar(r), span(r["real_low"], r["real_high"])))
+    if unanswered:
+        out += ["", "Without an answer:", "", "| load | recorded with | asked for | why |", "|---|---|---|---|"]
+        out += ["| %s | %s | %s | %s |" % (u[0], named(u[1], u[2]), named(u[3], u[4]), u[5].replace("|", "\\|")) for u in unanswered]
+    return "\n".join(out + ["", summary(rows, unanswered).replace("\n", "\n\n"), ""])
