@@ -1,21 +1,22 @@
 # One boot: a kernel, a load, its settings. Sourced by ./run, which sets `cache`, `here`, `accel` and `cpus`.
 
-# KVM, where a guest really starts with it: a machine may offer /dev/kvm and not be able to run one.
-choose_accel() {
-    local log=$cache/accel.log kernel
+# KVM, where this kernel really boots with it: a machine may offer /dev/kvm and not be able to run one. Asked once for each kernel.
+choose_accel() { # release
+    local log=$cache/accel-$1.log
     accel=tcg,thread=multi processor=max
     [ -r /dev/kvm ] && [ -w /dev/kvm ] || return 0
-    kernel=$(find_kernel "$cache/kernels/$1")
-    timeout 60 qemu-system-x86_64 -accel kvm -machine q35 -cpu host -m 256 -nodefaults -display none -no-reboot -serial stdio \
-        -kernel "$kernel" -append 'console=ttyS0 panic=-1' </dev/null >"$log" 2>&1 || true
-    # There is no root: a kernel that comes up to that has run.
+    if [ ! -e "$log" ]; then
+        # In a shell of its own, whose message of a QEMU that gives up is no news. There is no root: a kernel that misses it has run.
+        (timeout 20 qemu-system-x86_64 -accel kvm -machine q35 -cpu host -m 256 -nodefaults -display none -no-reboot \
+            -serial stdio -kernel "$(find_kernel "$cache/kernels/$1")" -append 'console=ttyS0 panic=-1' </dev/null || true) >"$log" 2>&1
+    fi
     ! grep -q 'Unable to mount root' "$log" || accel=kvm processor=host
 }
 
 # Boots a guest and lays what it recorded into a directory. Answers with 1, and `why`, if there is no recording.
 boot() { # directory release load settings
     local dir=$1 release=$2 load=$3 settings=$4 nodes=1
-    local memory=640 data_mib=0 swap_mib=0 variants= machine=()
+    local memory=640 data_mib=0 swap_mib=0 cpus=$cpus machine=()
     eval "$(grep -E '^(memory|data_mib|swap_mib|cpus|nodes)=' "$here/loads/$load")"
     rm -rf "$dir"
     mkdir -p "$dir"
@@ -49,6 +50,10 @@ boot() { # directory release load settings
         </dev/null >"$dir/serial.log" 2>&1
     debugfs -R "rdump / $dir" "$dir/rec.img" >/dev/null 2>&1
     rm -rf "$dir"/{rec,swap}.img "$dir/lost+found"
+    if [ -s "$dir/trace.dat" ]; then
+        "$unfrag" import "$dir/trace.dat" --snapshots "$dir/procfs" -o "$dir/recording.unfrag" >"$dir/import.log" 2>&1 || true
+        rm -rf "$dir/trace.dat" "$dir/procfs"
+    fi
     if [ ! -s "$dir/recording.unfrag" ]; then
         why="no recording: $(tr -d '\r' <"$dir/serial.log" | grep -v '^$' | tail -n 1 | cut -c1-200)"
         return 1

@@ -14,15 +14,15 @@ add_program() { # file where
 
 # One C file as long as a compiler takes some seconds for, the same on every machine.
 big_source() {
-    awk 'BEGIN {
-        for (f = 0; f < 5000; f++) {
+    awk -v functions=700 'BEGIN {
+        for (f = 0; f < functions; f++) {
             printf "static unsigned f%d(unsigned a, unsigned *p)\n{\n\tunsigned b = a;\n", f
             for (i = 0; i < 12; i++)
                 printf "\tif (b %% %d == p[%d])\n\t\tb = b * %du + p[b & %d];\n", i + 3, i, f * 31 + i * 7 + 1, 15
             printf "\treturn b;\n}\n"
         }
         printf "unsigned all(unsigned a, unsigned *p)\n{\n"
-        for (f = 0; f < 5000; f++) printf "\ta += f%d(a, p);\n", f
+        for (f = 0; f < functions; f++) printf "\ta += f%d(a, p);\n", f
         printf "\treturn a;\n}\n"
     }'
 }
@@ -45,7 +45,7 @@ build_root() {
     ! command -v trace-cmd >/dev/null || add_program "$(command -v trace-cmd)" /usr/bin/trace-cmd
     big_source >"$root/src/big.i"
     cp "$here"/loads/* "$root/loads/"
-    cp "$here"/guest/{guest,work,phase} "$root/sbin/"
+    cp "$here"/guest/{guest,work,phase,traced} "$root/sbin/"
     chmod 755 "$root"/sbin/*
     rm -f "$cache/root.img"
     truncate -s 700M "$cache/root.img"

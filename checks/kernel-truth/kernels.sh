@@ -60,6 +60,11 @@ unpack() { # package directory
     mv "$2.part" "$2"
 }
 
+# Has a static busybox unpacked: all that a guest runs beside the loads.
+prepare_busybox() {
+    [ -d "$cache/busybox" ] || { prepare_apt && unpack busybox-static "$cache/busybox"; }
+}
+
 # Has the kernel of a release unpacked at $cache/kernels/RELEASE; else says why not in `why`.
 get_kernel() { # release
     local package part dir=$cache/kernels/$1

@@ -14,7 +14,7 @@ class Real:
 
     def __init__(self, run, asking):
         self.run = run
-        self.own = asking.replay(run.recording, [])
+        self.own = asking.answer(run.recording, [])
         self.values = counters(run.vmstat("begin"), run.vmstat("end"))
         self.values.update(levels(self.own["recorded"]))
         fallbacks = self.own["kernels"][0]["totals"].get("fallbacks_recorded")
@@ -55,9 +55,11 @@ def compare(load_runs, asking, fitted, say):
     for key, runs in by_question.items():
         for run in runs:
             try:
-                real.setdefault(key, []).append(Real(run, asking))
+                done = Real(run, asking)
             except Refused as why:
                 unanswered.append((run.load,) + key + key + (str(why),))
+                continue
+            real.setdefault(key, []).append(done)
     usual = [key for key in real if key[1] == load_runs[0].usual]
     for key in real:
         for other in real:
@@ -70,7 +72,7 @@ def compare(load_runs, asking, fitted, say):
             question = (recording.run.load,) + key + other
             say(question, flags)
             try:
-                answer = recording.own if not flags else ask(asking, recording.run.recording, flags)
+                answer = ask(asking, recording.run.recording, flags)
             except Refused as why:
                 unanswered.append(question + (str(why),))
                 continue
@@ -83,9 +85,9 @@ def ask(asking, recording, flags):
     try:
         return asking.replay(recording, flags)
     except Refused as why:
-        if "lru_gen" not in str(why) or "--kernel" not in flags:
+        at = next((i for i, flag in enumerate(flags) if flag.startswith("lru_gen/")), None)
+        if at is None or "lru_gen" not in str(why) or "--kernel" not in flags:
             raise
-        at = next(i for i, flag in enumerate(flags) if flag.startswith("lru_gen/"))
         return asking.replay(recording, flags[: at - 1] + flags[at + 1:])
 
 
