@@ -55,14 +55,18 @@ def main():
         found, not_answered = compare(runs, asking, fitted, say)
         rows += found
         unanswered += not_answered
+    skipped = []
+    if os.path.exists(os.path.join(options.out, "skipped.tsv")):
+        with open(os.path.join(options.out, "skipped.tsv")) as file:
+            skipped = [line.rstrip("\n").split("\t") for line in file]
     write = lambda name, text: open(os.path.join(options.out, name), "w").write(text)
     lines = ["\t".join(COLUMNS)] + ["\t".join(plain(row[c]) for c in COLUMNS) for row in rows]
     write("rows.tsv", "\n".join(lines) + "\n")
-    write("rows.json", json.dumps({"rows": rows, "unanswered": unanswered, "shares": table.shares(rows)}, indent=1))
+    write("rows.json", json.dumps({"rows": rows, "unanswered": unanswered, "skipped": skipped, "shares": table.shares(rows)}, indent=1))
     write("unanswered.tsv", "".join("\t".join(u) + "\n" for u in unanswered))
-    write("table.txt", table.text(rows, unanswered))
-    write("table.md", table.page(rows, unanswered))
-    print(table.text(rows, unanswered))
+    write("table.txt", table.text(rows, unanswered, skipped))
+    write("table.md", table.page(rows, unanswered, skipped))
+    print(table.text(rows, unanswered, skipped))
     return 0 if rows else 1
 
 

@@ -8,7 +8,7 @@ add_program() { # file where
     cp -L "$1" "$root$2"
     for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ )]*'); do
         mkdir -p "$root$(dirname "$library")"
-        cp -Ln "$library" "$root$library"
+        [ -e "$root$library" ] || cp -L "$library" "$root$library"
     done
 }
 

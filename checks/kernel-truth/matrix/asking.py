@@ -75,7 +75,8 @@ def flags_for(recorded, asked):
         if value is None or before == value:
             continue
         at = ""
-        if recorded.has_phase("fragmented") and recorded.setting(name, "settings") == before:
+        in_its_midst = asked.setting(name, "settings") != value and recorded.setting(name, "settings") == before
+        if in_its_midst and recorded.has_phase("fragmented"):
             at = "@%.1f" % recorded.since_first_event("fragmented")
         flags += ["--set", "%s=%s%s" % (name.replace("thp/", "transparent_hugepage/"), value, at)]
     return flags

@@ -85,7 +85,7 @@ def summary(rows, unanswered):
     return "\n".join(lines)
 
 
-def text(rows, unanswered):
+def text(rows, unanswered, skipped=()):
     out = []
     head = "%-40s %14s %12s %22s %20s %-10s %10s %s" % (
         "", "recorded", "predicted", "bar", "real", "sign", "error", "in the bar")
@@ -99,6 +99,8 @@ def text(rows, unanswered):
     if unanswered:
         out += ["", "Without an answer:"]
         out += ["  %s: %s" % (title(u[:5]), u[5]) for u in unanswered]
+    if skipped:
+        out += ["", "Not run:"] + ["  %s: %s" % tuple(s[:2]) for s in skipped]
     failures = [r for r in rows if r["sign"] == "wrong" or r["in_bar"] is False]
     out += ["", "Failures:"] + (["  " + failure(r) for r in failures] or ["  none"])
     return "\n".join(out + ["", summary(rows, unanswered), ""])
@@ -112,7 +114,7 @@ def failure(row):
         span(row["real_low"], row["real_high"]), what)
 
 
-def page(rows, unanswered):
+def page(rows, unanswered, skipped=()):
     """Tables for the book: a line for each question, and every failure."""
     out = ["| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
     for key, group in grouped(rows).items():
@@ -142,4 +144,6 @@ def page(rows, unanswered):
     if unanswered:
         out += ["", "Without an answer:", "", "| load | recorded with | asked for | why |", "|---|---|---|---|"]
         out += ["| %s | %s | %s | %s |" % (u[0], named(u[1], u[2]), named(u[3], u[4]), u[5].replace("|", "\\|")) for u in unanswered]
+    if skipped:
+        out += ["", "Not run:", "", "| what | why |", "|---|---|"] + ["| %s | %s |" % tuple(s[:2]) for s in skipped]
     return "\n".join(out + ["", summary(rows, unanswered).replace("\n", "\n\n"), ""])

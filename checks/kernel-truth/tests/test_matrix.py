@@ -123,6 +123,9 @@ class Matrix(unittest.TestCase):
         for file_name in ("settings", "settings-end"):
             with open(os.path.join(directory, file_name), "w") as file:
                 file.write(values)
+        os.makedirs(os.path.join(directory, "phases", "fragmented"))
+        with open(os.path.join(directory, "phases", "fragmented", "vmstat"), "w") as file:
+            file.write("")
         with open(os.path.join(directory, "facts"), "w") as file:
             file.write("load\tload\nkernel\t%s\nsettings\t%s\nusual\t-\n" % (kernel, settings))
         open(os.path.join(self.out, "recordings", name + ".unfrag"), "w").close()
@@ -174,6 +177,8 @@ class Matrix(unittest.TestCase):
         rows, unanswered = compare([old, new], Asking(self.unfrag, self.out), lambda q: False, lambda q, f: None)
         self.assertIn(("load", "6.1", "-", "refused", "-", "error: lru_gen/enabled is not known"), unanswered)
         self.assertIn("lru_gen/enabled is not known", table.page(rows, unanswered))
+        for text in (table.text(rows, unanswered, [["kernel 9.9", "no package"]]), table.page(rows, unanswered, [["kernel 9.9", "no package"]])):
+            self.assertRegex(text, "kernel 9.9.*no package")
 
     def test_what_a_load_sets_in_its_midst_is_asked_for_from_then_on(self):
         path = "/proc/sys/vm/compaction_proactiveness = %d\n"
@@ -182,7 +187,6 @@ class Matrix(unittest.TestCase):
         with open(os.path.join(eighty.directory, "settings"), "w") as file:
             file.write(path % 0)
         for run in (never, eighty):
-            os.mkdir(os.path.join(run.directory, "phases", "fragmented"))
             for name, content in (("vmstat", ""), ("uptime", "17.25 3.00\n")):
                 with open(os.path.join(run.directory, "phases", "fragmented", name), "w") as file:
                     file.write(content)
