@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares each recording's what-ifs with what the kernels that were asked for did; see ./run.
 
-compare.py OUT UNFRAG [--fitted FILE] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
+compare.py OUT UNFRAG [--fitted FILE] [--shipped FILE] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
 OUT/table.md and OUT/unanswered.tsv. The exit status is 0 whatever the predictions are worth: it is 1 if nothing could be compared.
 """
 
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from matrix import table  # noqa: E402
 from matrix.asking import Asking  # noqa: E402
 from matrix.rows import COLUMNS, compare  # noqa: E402
-from matrix.runs import all_runs  # noqa: E402
+from matrix.runs import all_runs, shipped  # noqa: E402
 
 
 def fitted_by(path):
@@ -41,6 +41,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("unfrag")
     parser.add_argument("--fitted")
+    parser.add_argument("--shipped")
     options = parser.parse_args()
     asking = Asking(options.unfrag, options.out)
     fitted = fitted_by(options.fitted)
@@ -51,8 +52,10 @@ def main():
     def say(question, flags):
         print("  %s: %s %s asked for %s %s" % question, " ".join(flags), file=sys.stderr, flush=True)
 
-    for runs in loads.values():
-        found, not_answered = compare(runs, asking, fitted, say)
+    project = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    ships = shipped(options.shipped, project)
+    for load, runs in loads.items():
+        found, not_answered = compare(runs, asking, fitted, say, [s for s in ships if s.load == load])
         rows += found
         unanswered += not_answered
     skipped = []

@@ -15,11 +15,12 @@ class Real:
     def __init__(self, run, asking):
         self.run = run
         self.own = asking.answer(run.recording, [])
-        self.values = counters(run.vmstat("begin"), run.vmstat("end"))
+        totals = self.own["kernels"][0]["totals"]
+        # What a recording shows of itself; the kernel's own counters, where they were copied, know more.
+        self.values = {n: totals[n + "_recorded"] for n in NAMES if totals.get(n + "_recorded") is not None}
+        if run.has_phase("begin"):
+            self.values.update(counters(run.vmstat("begin"), run.vmstat("end")))
         self.values.update(levels(self.own["recorded"]))
-        fallbacks = self.own["kernels"][0]["totals"].get("fallbacks_recorded")
-        if fallbacks is not None:
-            self.values["fallbacks"] = fallbacks
 
     def pressure(self):
         if self.values.get("pgsteal_kswapd", 0) + self.values.get("pgsteal_direct", 0):
@@ -46,8 +47,11 @@ def predicted(answer):
     return found
 
 
-def compare(load_runs, asking, fitted, say):
-    """Rows of all questions among the runs of one load, and the questions that were not answered."""
+def compare(load_runs, asking, fitted, say, shipped=()):
+    """Rows of all questions among the runs of one load, and the questions that were not answered.
+
+    Recordings that ship are asked for other kernels alone: how they began is not how the runs of their own kernel did.
+    """
     by_question, rows, unanswered = {}, [], []
     for run in load_runs:
         by_question.setdefault((run.kernel, run.settings), []).append(run)
@@ -77,6 +81,17 @@ def compare(load_runs, asking, fitted, say):
                 unanswered.append(question + (str(why),))
                 continue
             rows += rows_of(question, recording, real[key], real[other], answer, fitted)
+    for run in shipped:
+        for other in (k for k in real if k[0] != run.kernel and k[1] == run.settings):
+            question = (run.load + "-sample", run.kernel, run.settings) + other
+            flags = flags_for(run, real[other][0].run)
+            say(question, flags)
+            try:
+                recording, answer = Real(run, asking), ask(asking, run.recording, flags)
+            except Refused as why:
+                unanswered.append(question + (str(why),))
+                continue
+            rows += rows_of(question, recording, [recording], real[other], answer, fitted)
     return rows, unanswered
 
 

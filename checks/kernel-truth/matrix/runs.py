@@ -55,6 +55,30 @@ class Run:
         return (self.load, self.kernel, self.settings)
 
 
+class Shipped:
+    """A recording that ships, with a load that is among those that are run: nothing is known of it but what it holds."""
+
+    def __init__(self, recording, load, kernel, settings):
+        self.name, self.recording = os.path.basename(recording), recording
+        self.load, self.kernel, self.settings = load, kernel, settings
+        self.asked = {}
+
+    def setting(self, name, file=None):
+        return None
+
+    def has_phase(self, phase):
+        return False
+
+
+def shipped(path, project):
+    """Those that a list names, by paths in the project."""
+    if not path or not os.path.exists(path):
+        return []
+    with open(path) as file:
+        lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
+    return [Shipped(os.path.join(project, line[0]), *line[1:4]) for line in lines]
+
+
 def all_runs(out):
     """Every boot that left a recording, in the order of their names."""
     names = sorted(os.listdir(os.path.join(out, "runs")))

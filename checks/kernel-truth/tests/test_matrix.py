@@ -11,7 +11,7 @@ from matrix import table  # noqa: E402
 from matrix.asking import Asking, Refused, flags_for  # noqa: E402
 from matrix.quantities import counters, level, levels  # noqa: E402
 from matrix.rows import COLUMNS, compare, judge, predicted  # noqa: E402
-from matrix.runs import Run  # noqa: E402
+from matrix.runs import Run, shipped  # noqa: E402
 
 import compare as program  # noqa: E402
 
@@ -168,6 +168,17 @@ class Matrix(unittest.TestCase):
         rows, unanswered = compare([old, new], Asking(self.unfrag, self.out), lambda q: False, lambda q, f: None)
         self.assertEqual(unanswered, [])
         self.assertTrue(rows)
+
+    def test_a_recording_that_ships_is_asked_for_the_kernels_of_its_load(self):
+        ships = shipped(os.path.join(os.path.dirname(os.path.abspath(program.__file__)), "shipped"), self.out)
+        self.assertEqual([(s.load, s.kernel, s.settings) for s in ships], [("build", "6.1", "-")])
+        runs = [self.run_of("6.1", "-", 1, 10), self.run_of("6.18", "-", 1, 100), self.run_of("6.18", "vm.swappiness=1", 1, 100)]
+        rows, unanswered = compare(runs, Asking(self.unfrag, self.out), lambda q: False, lambda q, f: None, ships)
+        self.assertEqual(unanswered, [])
+        asked = {(r["kernel_recorded"], r["kernel_asked"], r["settings_asked"]) for r in rows if r["load"] == "build-sample"}
+        self.assertEqual(asked, {("6.1", "6.18", "-")})
+        # Its stalls are in no counter that was copied, and are not compared.
+        self.assertNotIn("allocstall", {r["quantity"] for r in rows if r["load"] == "build-sample"})
 
     def test_a_question_that_is_refused_is_named_with_the_reason(self):
         old = self.run_of("6.1", "-", 1, 10)
