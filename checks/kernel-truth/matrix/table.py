@@ -21,6 +21,24 @@ def shares(rows):
     }
 
 
+PRESSURES = {"none": "nothing reclaimed or moved", "compaction": "pages moved, none reclaimed", "reclaim": "pages reclaimed"}
+
+
+def kind(row):
+    """What was asked: the recorded kernel itself, another setting of it, or another kernel."""
+    if row["own"]:
+        return "the recorded kernel itself"
+    return "another setting" if row["kernel_recorded"] == row["kernel_asked"] else "another kernel"
+
+
+def by_kind(rows):
+    """Shares by what was asked, and by what happened to memory when it was recorded."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((kind(row), PRESSURES[row["pressure"]]), []).append(row)
+    return [(key, shares(group)) for key, group in sorted(groups.items())]
+
+
 def percent(part, whole):
     return "none" if not whole else "%d of %d (%.0f %%)" % (part, whole, 100 * part / whole)
 
@@ -28,7 +46,9 @@ def percent(part, whole):
 def number(value):
     if value is None:
         return "-"
-    return "%.3f" % value if isinstance(value, float) and abs(value) < 1.5 and value != int(value) else "{:,.0f}".format(value)
+    if isinstance(value, float) and abs(value) < 1.5 and value != int(value):
+        return "%.3f" % value
+    return "{:,.0f}".format(value)
 
 
 def span(low, high):
@@ -46,7 +66,7 @@ def error(row):
 
 
 def named(kernel, settings):
-    return kernel if settings == "-" else "%s with %s" % (kernel, settings)
+    return kernel if settings == "-" else "%s with %s" % (kernel, settings.replace("vm.", ""))
 
 
 def question(row):
@@ -115,8 +135,14 @@ def failure(row):
 
 
 def page(rows, unanswered, skipped=()):
-    """Tables for the book: a line for each question, and every failure."""
-    out = ["| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
+    """Tables for the book: the shares, a line for each question, and every failure."""
+    out = ["| asked for | recorded | signs right | cannot say | inside the bar |", "|---|---|---|---|---|"]
+    for (asked, pressure), s in by_kind(rows):
+        own = asked == "the recorded kernel itself"
+        out.append("| %s | %s | %s | %s | %s |" % (
+            asked, pressure, "" if own else percent(s["right"], s["differences"]), "" if own else s["cannot_say"],
+            percent(s["in_bar"], s["bars"])))
+    out += ["", "| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
     for key, group in grouped(rows).items():
         load, kernel, settings, other, others = key
         signs = [r for r in group if r["sign"]]
