@@ -95,9 +95,10 @@ def verdict(row):
 
 def summary(rows, unanswered):
     s = shares(rows)
+    said = s["right"] + s["wrong"]
     lines = [
-        "Signs right of real differences above 10 %%: %s; %d more where it cannot say, %d wrong."
-        % (percent(s["right"], s["differences"]), s["cannot_say"], s["wrong"]),
+        "Signs right of real differences above 10 %%, where it says one: %s." % percent(s["right"], said),
+        "It says one for %s; for the others it cannot say." % percent(said, s["differences"]),
         "Truth inside the bar: %s." % percent(s["in_bar"], s["bars"]),
         "Questions without an answer: %d. Comparisons that are not counted, since something was fitted on their recordings: %d."
         % (len(unanswered), s["fitted"]),
@@ -136,11 +137,11 @@ def failure(row):
 
 def page(rows, unanswered, skipped=()):
     """Tables for the book: the shares, a line for each question, and every failure."""
-    out = ["| asked for | recorded | signs right | cannot say | inside the bar |", "|---|---|---|---|---|"]
+    out = ["| asked for | recorded | signs right, where it says one | cannot say | inside the bar |", "|---|---|---|---|---|"]
     for (asked, pressure), s in by_kind(rows):
         own = asked == "the recorded kernel itself"
         out.append("| %s | %s | %s | %s | %s |" % (
-            asked, pressure, "" if own else percent(s["right"], s["differences"]), "" if own else s["cannot_say"],
+            asked, pressure, "" if own else percent(s["right"], s["right"] + s["wrong"]), "" if own else s["cannot_say"],
             percent(s["in_bar"], s["bars"])))
     out += ["", "| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
     for key, group in grouped(rows).items():
@@ -151,7 +152,7 @@ def page(rows, unanswered, skipped=()):
         out.append("| %s%s | %s | %s | %s | %s | %s |" % (
             load, " (fitted)" if group[0]["fitted"] else "", named(kernel, settings),
             "itself" if own else named(other, others),
-            "" if own else "%d of %d" % (sum(r["sign"] == "right" for r in signs), len(signs)),
+            "" if own else "%d of %d" % (sum(r["sign"] == "right" for r in signs), sum(r["sign"] != "cannot say" for r in signs)),
             "" if own else sum(r["sign"] == "cannot say" for r in signs),
             "%d of %d" % (sum(r["in_bar"] for r in bars), len(bars)) if bars else "no bars"))
     wrong = [r for r in rows if r["sign"] == "wrong"]

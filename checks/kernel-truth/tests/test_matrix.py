@@ -53,6 +53,13 @@ class Judging(unittest.TestCase):
         self.assertIsNone(judged(0, 0, (3, 3), name="allocstall")["sign"])
         self.assertEqual(judged(0, 0, (30, 30), name="allocstall")["sign"], "wrong")
 
+    def test_shares_are_of_what_was_said_and_of_how_often(self):
+        rows = [judged(10000, 30000, (12000, 13000), verdict=v) for v in (None, "no bar", "no bar", None)]
+        rows.append(judged(10000, 9000, (12000, 13000)))
+        said = table.summary(rows, [])
+        self.assertIn("where it says one: 2 of 3 (67 %)", said)
+        self.assertIn("It says one for 3 of 5 (60 %)", said)
+
     def test_who_cannot_say_is_neither_right_nor_wrong(self):
         self.assertEqual(judged(10000, 30000, (12000, 13000), verdict=None)["sign"], "cannot say")
 
