@@ -43,7 +43,7 @@ boot() { # directory release load settings
             -numa "node,nodeid=0,cpus=0-$((cpus / 2 - 1)),memdev=m0" -numa "node,nodeid=1,cpus=$((cpus / 2))-$((cpus - 1)),memdev=m1")
     fi
     [ "$settings" != - ] || settings=
-    TMPDIR=$cache timeout "${limit:-900}" nice -n 10 qemu-system-x86_64 -accel "$accel" -machine q35 -cpu "$processor" -smp "$cpus" \
+    TMPDIR=$cache timeout 900 nice -n 10 qemu-system-x86_64 -accel "$accel" -machine q35 -cpu "$processor" -smp "$cpus" \
         -m "$memory" -nodefaults -display none -no-reboot -serial stdio -kernel "$(find_kernel "$cache/kernels/$release")" \
         -initrd "$cache/initramfs-$release.gz" "${machine[@]}" \
         -append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off truth.load=$load truth.settings=$settings truth.recorder=$recorder$words" \
