@@ -23,9 +23,11 @@ class Real:
         self.values.update(levels(self.own["recorded"]))
 
     def pressure(self):
-        if self.values.get("pgsteal_kswapd", 0) + self.values.get("pgsteal_direct", 0):
+        """How hard memory was pressed, in the words of a report's class; little is a twentieth of memory."""
+        pages = (self.own.get("recording") or {}).get("managed_bytes", 0) / 4096
+        if self.values.get("pgsteal_kswapd", 0) + self.values.get("pgsteal_direct", 0) > pages / 20:
             return "reclaim"
-        return "compaction" if self.values.get("pgmigrate_success", 0) else "none"
+        return "compaction" if self.values.get("pgmigrate_success", 0) > pages / 20 else "none"
 
 
 def predicted(answer):
@@ -117,7 +119,9 @@ def rows_of(question, recording, alike, others, answer, fitted):
         low, middle, high, verdict = said[name]
         again = [a.values[name] for a in alike if a.values.get(name) is not None]
         row = dict(zip(COLUMNS, question + (name, before, low, middle, high, min(values), max(values))))
-        row["start"], row["pressure"] = answer.get("start") or "-", recording.pressure()
+        kind = (answer["kernels"][0].get("what_if") or {}).get("class") or {}
+        row["start"] = kind.get("start") or answer.get("start") or "-"
+        row["pressure"] = kind.get("pressure") or recording.pressure()
         row["recorded_low"], row["recorded_high"] = min(again), max(again)
         row["runs"] = len(values)
         row["own"] = question[1:3] == question[3:5]

@@ -21,7 +21,7 @@ def shares(rows):
     }
 
 
-PRESSURES = {"none": "nothing reclaimed or moved", "compaction": "pages moved, none reclaimed", "reclaim": "pages reclaimed"}
+PRESSURES = {"none": "little reclaimed or moved", "compaction": "pages moved", "reclaim": "much reclaimed"}
 
 
 def kind(row):
@@ -32,7 +32,7 @@ def kind(row):
 
 
 def by_kind(rows):
-    """Shares by what was asked, and by what happened to memory when it was recorded."""
+    """Shares by what was asked, and by how hard memory was pressed."""
     groups = {}
     for row in rows:
         groups.setdefault((kind(row), PRESSURES[row["pressure"]]), []).append(row)
@@ -137,7 +137,7 @@ def failure(row):
 
 def page(rows, unanswered, skipped=()):
     """Tables for the book: the shares, a line for each question, and every failure."""
-    out = ["| asked for | recorded | signs right, where it says one | cannot say | inside the bar |", "|---|---|---|---|---|"]
+    out = ["| asked for | memory | signs right, where it says one | cannot say | inside the bar |", "|---|---|---|---|---|"]
     for (asked, pressure), s in by_kind(rows):
         own = asked == "the recorded kernel itself"
         out.append("| %s | %s | %s | %s | %s |" % (
