@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares each recording's what-ifs with what the kernels that were asked for did; see ./run.
 
-compare.py OUT UNFRAG [--fitted FILE] [--shipped FILE] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
+compare.py OUT UNFRAG [--fitted FILE] [--shipped FILE] [--measured FILE] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
 OUT/table.md and OUT/unanswered.tsv. The exit status is 0 whatever the predictions are worth: it is 1 if nothing could be compared.
 """
 
@@ -30,6 +30,14 @@ def fitted_by(path):
     return lambda q: any(matches(l, *q[0:3]) or matches(l, q[0], *q[3:5]) for l in lines)
 
 
+def loads_of(path):
+    """The loads that a table of measured errors holds."""
+    if not path or not os.path.exists(path):
+        return set()
+    with open(path) as file:
+        return {line.split("\t")[0] for line in file if line.strip() and not line.startswith("#")}
+
+
 def plain(value):
     if value is None:
         return "-"
@@ -42,6 +50,7 @@ def main():
     parser.add_argument("unfrag")
     parser.add_argument("--fitted")
     parser.add_argument("--shipped")
+    parser.add_argument("--measured", help="the errors that bars are made of: loads that are in it are shown apart")
     options = parser.parse_args()
     asking = Asking(options.unfrag, options.out)
     fitted = fitted_by(options.fitted)
@@ -58,6 +67,9 @@ def main():
         found, not_answered = compare(runs, asking, fitted, say, [s for s in ships if s.load == load])
         rows += found
         unanswered += not_answered
+    known = loads_of(options.measured)
+    for row in rows:
+        row["bar_known"] = row["load"] in known
     skipped = []
     if os.path.exists(os.path.join(options.out, "skipped.tsv")):
         with open(os.path.join(options.out, "skipped.tsv")) as file:

@@ -8,7 +8,8 @@ def shares(rows):
     counted = [r for r in rows if not r["fitted"]]
     asked = [r for r in counted if not r["own"]]
     signs = [r for r in asked if r["sign"]]
-    bars = [r for r in counted if r["in_bar"] is not None]
+    bars = [r for r in counted if r["in_bar"] is not None and not r.get("bar_known")]
+    known = [r for r in counted if r["in_bar"] is not None and r.get("bar_known")]
     return {
         "comparisons": len(asked),
         "differences": len(signs),
@@ -17,6 +18,8 @@ def shares(rows):
         "cannot_say": sum(r["sign"] == "cannot say" for r in signs),
         "bars": len(bars),
         "in_bar": sum(r["in_bar"] for r in bars),
+        "known_bars": len(known),
+        "in_known_bar": sum(r["in_bar"] for r in known),
         "fitted": len(rows) - len(counted),
     }
 
@@ -99,7 +102,8 @@ def summary(rows, unanswered):
     lines = [
         "Signs right of real differences above 10 %%, where it says one: %s." % percent(s["right"], said),
         "It says one for %s; for the others it cannot say." % percent(said, s["differences"]),
-        "Truth inside the bar: %s." % percent(s["in_bar"], s["bars"]),
+        "Truth inside the bar: %s of loads that bars were not made with, %s of those whose errors are in them."
+        % (percent(s["in_bar"], s["bars"]), percent(s["in_known_bar"], s["known_bars"])),
         "Questions without an answer: %d. Comparisons that are not counted, since something was fitted on their recordings: %d."
         % (len(unanswered), s["fitted"]),
     ]
@@ -142,7 +146,7 @@ def page(rows, unanswered, skipped=()):
         own = asked == "the recorded kernel itself"
         out.append("| %s | %s | %s | %s | %s |" % (
             asked, pressure, "" if own else percent(s["right"], s["right"] + s["wrong"]), "" if own else s["cannot_say"],
-            percent(s["in_bar"], s["bars"])))
+            percent(s["in_bar"] + s["in_known_bar"], s["bars"] + s["known_bars"])))
     out += ["", "| load | recorded with | asked for | signs right | cannot say | inside the bar |", "|---|---|---|---|---|---|"]
     for key, group in grouped(rows).items():
         load, kernel, settings, other, others = key
@@ -150,7 +154,7 @@ def page(rows, unanswered, skipped=()):
         bars = [r for r in group if r["in_bar"] is not None]
         own = group[0]["own"]
         out.append("| %s%s | %s | %s | %s | %s | %s |" % (
-            load, " (fitted)" if group[0]["fitted"] else "", named(kernel, settings),
+            load, " (fitted)" if group[0]["fitted"] else " (in the bars)" if group[0].get("bar_known") else "", named(kernel, settings),
             "itself" if own else named(other, others),
             "" if own else "%d of %d" % (sum(r["sign"] == "right" for r in signs), sum(r["sign"] != "cannot say" for r in signs)),
             "" if own else sum(r["sign"] == "cannot say" for r in signs),

@@ -60,6 +60,12 @@ class Judging(unittest.TestCase):
         self.assertIn("where it says one: 2 of 3 (67 %)", said)
         self.assertIn("It says one for 3 of 5 (60 %)", said)
 
+    def test_loads_whose_errors_made_the_bars_are_counted_apart(self):
+        rows = [judged(1, 2, (1000, 2000), bar=(1400, 1600)), judged(1, 2, (1000, 2000), bar=(1, 2)), judged(1, 2, (1000, 2000), bar=(1400, 1600))]
+        rows[0]["bar_known"] = True
+        said = table.summary(rows, [])
+        self.assertIn("1 of 2 (50 %) of loads that bars were not made with, 1 of 1 (100 %) of those", said)
+
     def test_who_cannot_say_is_neither_right_nor_wrong(self):
         self.assertEqual(judged(10000, 30000, (12000, 13000), verdict=None)["sign"], "cannot say")
 
@@ -225,6 +231,8 @@ class Matrix(unittest.TestCase):
         self.assertTrue(fitted(("service", "6.12", "-", "6.1", "-")))
         self.assertTrue(fitted(("service", "6.1", "-", "6.12", "-")))
         self.assertFalse(fitted(("service", "6.1", "-", "6.18", "-")))
+        self.assertEqual(program.loads_of(path), {"service 6.12 *\n"})
+        self.assertEqual(program.loads_of(None), set())
         self.assertFalse(program.fitted_by(os.path.join(self.out, "none"))(("a", "b", "c", "d", "e")))
 
 
