@@ -35,7 +35,7 @@ def loads_of(path):
     if not path or not os.path.exists(path):
         return set()
     with open(path) as file:
-        return {line.split("\t")[0] for line in file if line.strip() and not line.startswith("#")}
+        return {line.split("\t")[0].strip() for line in file if line.strip() and not line.startswith("#")}
 
 
 def plain(value):
