@@ -1,7 +1,7 @@
 //! One kernel and its settings, as a replay is asked for them.
 
-use super::huge_setting::{HugeQuestion, huge_question, is_of_huge_pages};
 use super::generations::{self, Generations, Known};
+use super::huge_setting::{HugeQuestion, huge_question, is_of_huge_pages};
 use super::options::{CompactionChoice, Options, ReclaimChoice};
 use super::proactiveness::{Guess, proactiveness};
 use super::schedule::{PROACTIVENESS, Schedule};
