@@ -5,7 +5,6 @@ use super::lru_scan::Work;
 use super::scan::Scan;
 use super::scan_control::ScanControl;
 use super::waits::{HZ_OVER_10_MS, congestion_wait, second_wait, turn};
-use crate::compact::compact_gap;
 use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -256,11 +255,10 @@ impl DirectReclaim {
         }
         let none = AllocFlags::empty();
         let mut zones = self.zones.zones();
-        let has_room = zones.any(|z| {
+        !zones.any(|z| {
             let free = m.zone(z).counter;
             m.has_room(z, order, none, ZoneKind::Movable, free)
-        });
-        !has_room && self.sc.reclaimed < compact_gap(order)
+        })
     }
 
     /// What follows a priority: done, a nap, or the next one.
