@@ -248,32 +248,27 @@ impl DirectReclaim {
         None
     }
 
-    /// Whether it is for a costly order, and has not yet made the room that compaction needs. `spec: 4.8`
+    /// Whether it is for a costly order, and has not yet freed the room that compaction needs. `spec: 4.9`
     fn goes_on_for_room<H: Host>(&self, m: &Manager<'_, H>) -> bool {
         let (order, rules) = (self.sc.order, &m.policy.rules.reclaim);
         if !rules.direct_makes_room || m.policy.sysctl.lru_gen || order <= Order::COSTLY {
             return false;
         }
-        let none = AllocFlags::empty();
-        let mut zones = self.zones.zones();
-        let has_room = zones.any(|z| {
-            let free = m.zone(z).counter;
-            m.has_room(z, order, none, ZoneKind::Movable, free)
-        });
-        !has_room && self.sc.reclaimed < compact_gap(order)
+        self.sc.reclaimed < compact_gap(order)
     }
 
     /// What follows a priority: done, a nap, or the next one.
     fn after_priority<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<bool>> {
         let scanned = core::mem::take(&mut self.sc.scanned);
         self.total_scanned += scanned;
-        let freed =
-            self.sc.reclaimed - core::mem::replace(&mut self.freed_before, self.sc.reclaimed);
+        let before = core::mem::replace(&mut self.freed_before, self.sc.reclaimed);
+        let in_vain = scanned > 0 && self.sc.reclaimed == before;
         if self.sc.reclaimed >= SWAP_CLUSTER_MAX {
-            if freed == 0 || !self.goes_on_for_room(m) {
+            if in_vain || self.sc.priority == 0 || !self.goes_on_for_room(m) {
                 return Some(Step::Done(true));
             }
-            // Once more at the same priority.
+            // Once more at the same priority; where that was too little for a batch, at the next.
+            self.sc.priority -= u8::from(scanned == 0);
             self.phase = Phase::Zones;
             return (self.sc.unreported.0 > 0).then(|| Step::Need(turn(&mut self.sc)));
         }
