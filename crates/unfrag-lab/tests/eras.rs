@@ -68,8 +68,16 @@ fn each_release_has_a_preset_that_exists() {
         ("4.19.0", "5.6"),
         ("5.10.0-30-amd64", "5.9"),
         ("6.1.0-56-cloud-amd64", "6.1"),
+        ("6.6.30", "6.1"),
+        ("6.7.0", "6.12"),
+        ("6.12.117+deb12-cloud-amd64", "6.12"),
+        ("6.15.9", "6.12"),
+        ("6.16.0", "6.18"),
         ("6.18.0-rc3+", "6.18"),
-        ("7.0", "6.18"),
+        ("6.19.2", "6.18"),
+        ("7.0", "7.2"),
+        ("7.2.12", "7.2"),
+        ("8.1", "7.2"),
     ] {
         assert_eq!(era(release).preset(), name, "{release}");
         assert!(preset(name).is_some(), "{name}");
@@ -85,8 +93,9 @@ fn a_release_that_is_no_version_is_an_error_that_shows_it() {
 }
 
 #[test]
-fn only_6_18_shows_returned_targets() {
+fn kernels_from_6_7_on_show_returned_targets() {
     assert!(era("6.18.0").shows_returned_targets());
+    assert!(era("6.12.117").shows_returned_targets());
     assert!(!era("6.1.0").shows_returned_targets());
 }
 

@@ -28,6 +28,12 @@ fn each_setting_takes_the_ends_of_its_range_and_nothing_beyond() {
         ("vm.percpu_pagelist_high_fraction", ["0", "8"], ["1", "7"]),
         ("vm.defrag_mode", ["0", "1"], ["2", "yes"]),
         ("vm.page_group_by_mobility_disabled", ["0", "1"], ["2", ""]),
+        ("lru_gen/enabled", ["n", "0x0007"], ["8", "on"]),
+        (
+            "lru_gen/min_ttl_ms",
+            ["0", "4294967296"],
+            ["-1", "4294967297"],
+        ),
         (
             "vm.lowmem_reserve_ratio",
             ["256", "256 256 32,0"],
@@ -266,4 +272,41 @@ fn wrong_settings_and_times_are_refused_with_what_is_possible() {
     assert_eq!(s.at, Some(61_500_000_000));
     assert_eq!(s.to_string(), "vm.compaction_proactiveness=20@61.5");
     assert_eq!(s.fact().0, "vm.compaction_proactiveness@61.5");
+}
+
+#[test]
+fn each_way_to_say_lru_gen_is_understood_and_all_else_refused() {
+    let of = |value: &str| {
+        let mut sysctl = Sysctl::default();
+        set(&mut sysctl, "lru_gen/enabled", value).map(|()| sysctl.lru_gen)
+    };
+    for (value, on) in [
+        ("y", true),
+        ("Y", true),
+        ("n", false),
+        ("N", false),
+        ("0", false),
+        ("0x0000", false),
+        ("0x0007", true),
+        ("0x0006", false),
+        ("1", true),
+        ("7", true),
+        (" 0x0007\n", true),
+    ] {
+        assert_eq!(of(value).ok(), Some(on), "{value:?}");
+    }
+    for value in [
+        "", "yes", "no", "on", "8", "-1", "0x8", "0x", "x", "256", "y n", "1.0", "+1", "0x+1",
+        "0x-1",
+    ] {
+        let e = of(value).expect_err(value).to_string();
+        assert!(e.contains("lru_gen/enabled") && e.contains("0x0007"), "{e}");
+    }
+    for value in ["", "-1", "1s", "99999999999999999999"] {
+        let e = Setting::new("lru_gen/min_ttl_ms", value);
+        assert!(
+            e.is_err_and(|e| e.contains("lru_gen/min_ttl_ms")),
+            "{value}"
+        );
+    }
 }

@@ -81,7 +81,9 @@ impl<'m, H: Host> Manager<'m, H> {
             compact_counters: CompactCounters::default(),
             flag_counts: FlagCounts::default(),
             nr_swap_pages: 0,
+            now_ms: 0,
         };
+        m.switch_lists();
         m.size_zones();
         Ok(m)
     }

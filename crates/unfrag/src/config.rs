@@ -220,6 +220,7 @@ pub(crate) fn effective(config: &Config) -> Sysctl {
     Sysctl {
         defrag_mode: config.sysctl.defrag_mode && pageblocks.is_some_and(|p| p.defrag_mode),
         group_by_mobility_disabled: config.sysctl.group_by_mobility_disabled || small,
+        lru_gen: config.sysctl.lru_gen && config.rules.generations().is_some(),
         ..config.sysctl
     }
 }

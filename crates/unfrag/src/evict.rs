@@ -22,6 +22,9 @@ pub struct Ask {
     pub unmap: bool,
     /// What to do with its content.
     pub content: Content,
+    /// It was read more than once through a descriptor while it stood in a generation. An owner that remembers it says so if
+    /// the page comes back soon ([`refaulted`](crate::lru::PagesMut::refaulted)).
+    pub reread: bool,
 }
 
 /// What is asked about the content of a page.
@@ -55,6 +58,7 @@ impl Eviction {
             key: 0,
             unmap: false,
             content: Content::Clean,
+            reread: false,
         };
         Eviction {
             asks: [none; BATCH],

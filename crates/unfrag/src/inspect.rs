@@ -415,7 +415,11 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     pub fn page_flags(self, pfn: Pfn) -> PageFlags {
         let ix = self.manager.map.ix(pfn);
         ix.map_or(PageFlags::empty(), |ix| {
-            self.manager.frames.state(ix).flags()
+            let s = self.manager.frames.state(ix);
+            match Lru::from_code(s.lru()) {
+                Some(_) => self.manager.lrus[self.manager.frames.lru_of(ix).index()].flags_of(s),
+                None => s.flags(),
+            }
         })
     }
 
@@ -433,8 +437,12 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
 
     /// The LRU list that a page is on.
     pub fn lru_of(self, pfn: Pfn) -> Option<Lru> {
-        let s = self.manager.frames.state(self.manager.map.ix(pfn)?);
-        Lru::from_code(s.lru())
+        let ix = self.manager.map.ix(pfn)?;
+        let s = self.manager.frames.state(ix);
+        // A frame in no zone is on no list, and has no lists.
+        Lru::from_code(s.lru())?;
+        let lists = &self.manager.lrus[self.manager.frames.lru_of(ix).index()];
+        lists.list_of(s)
     }
 
     /// The LRU lists of a zone; of a node where the era has them by node (at its first zone, empty at
@@ -446,7 +454,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         let own = self.manager.zone(zone).lru.index() == zone.index();
         let v = &self.manager.lrus[zone.index()];
         LruView {
-            pages: core::array::from_fn(|i| u64::from(v.lists[i].len) + v.more[i]),
+            pages: Lru::ALL.map(|lru| v.len(lru)),
             isolated: v.isolated,
             all_unreclaimable: own && self.manager.all_unreclaimable(self.manager.zone(zone).lru),
         }
@@ -457,8 +465,8 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone.
     pub fn lru_list(self, zone: ZoneId, lru: Lru) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
-        let list = self.manager.lrus[zone.index()].lists[lru.index()];
-        let frames = list.iter(self.manager.frames.table);
+        let lists = &self.manager.lrus[zone.index()];
+        let frames = lists.pages(&self.manager.frames, lru);
         frames.map(|ix| self.manager.map.pfn(ix))
     }
 }

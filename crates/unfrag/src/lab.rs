@@ -113,13 +113,17 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     pub fn change_settings(&mut self, to: &Sysctl) {
         let rules = &self.manager.policy.rules;
         let defrag_mode = to.defrag_mode && rules.pageblocks().is_some_and(|p| p.defrag_mode);
+        let has_generations = rules.generations().is_some();
         let now = &mut self.manager.policy.sysctl;
         now.compaction_proactiveness = to.compaction_proactiveness.min(100);
         now.extfrag_threshold = to.extfrag_threshold;
         now.compact_unevictable_allowed = to.compact_unevictable_allowed;
         now.watermark_boost_factor = to.watermark_boost_factor;
         now.swappiness = to.swappiness;
+        now.lru_gen = to.lru_gen && has_generations;
+        now.lru_gen_min_ttl_ms = to.lru_gen_min_ttl_ms;
         now.defrag_mode = defrag_mode;
+        self.manager.switch_lists();
     }
 
     /// Sets `vm.compaction_proactiveness` at run time. A value other than 0, even the one that it has, wakes the daemons

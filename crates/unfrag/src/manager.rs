@@ -36,6 +36,8 @@ pub struct Manager<'m, H: Host> {
     pub(crate) flag_counts: FlagCounts,
     /// Free slots in swap, as last set by the host.
     pub(crate) nr_swap_pages: u64,
+    /// Milliseconds, as last set by the host.
+    pub(crate) now_ms: u64,
 }
 
 const _: () = assert!(
@@ -80,6 +82,24 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     pub fn set_nr_swap_pages(&mut self, pages: u64) {
         self.nr_swap_pages = pages;
+    }
+
+    /// Sets the time, in milliseconds since any moment: what [`Sysctl::lru_gen_min_ttl_ms`](crate::Sysctl::lru_gen_min_ttl_ms)
+    /// is counted in. A host that sets no such limit needs no clock.
+    #[inline]
+    pub fn set_time_ms(&mut self, now: u64) {
+        self.now_ms = now;
+    }
+
+    /// Pages stand in generations, or on active and inactive lists, as the settings say.
+    pub(crate) fn switch_lists(&mut self) {
+        let generations = match self.policy.sysctl.lru_gen {
+            true => self.policy.rules.generations(),
+            false => None,
+        };
+        for lists in self.lrus.iter_mut() {
+            lists.switch(&self.frames, generations);
+        }
     }
 
     /// Index in `sets` of the lists of a CPU for a zone, if there is such a CPU.

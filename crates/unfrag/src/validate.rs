@@ -3,6 +3,7 @@
 use crate::frame::{FrameIx, FrameKind, MigrateType, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::inspect::Inspect;
+use crate::lru::{Generations, LEAST, Lru, LruLists, MOST, Place};
 use crate::placement::{BadLink, FreeBlock};
 
 /// A broken invariant.
@@ -94,6 +95,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     /// Pages on LRU lists are in use, and know their list.
     fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
         let own = &self.manager.lrus[zone.index()];
+        self.check_generations(zone, own)?;
         for (i, (list, more)) in own.lists.iter().zip(&own.more).enumerate() {
             let mut beyond = 0;
             list.validate(self.manager.frames.table, |ix| {
@@ -110,6 +112,38 @@ impl<H: Host> Inspect<'_, '_, H> {
             require(beyond == *more, Fault::Count(zone))?;
         }
         Ok(())
+    }
+
+    /// Pages in generations know theirs; where pages stand in generations, active and inactive lists are empty, and the
+    /// other way round.
+    fn check_generations(self, zone: ZoneId, own: &LruLists) -> Result<(), Fault> {
+        let frames = &self.manager.frames;
+        let mut generations = 0;
+        for at in Generations::places() {
+            let mut beyond = 0;
+            let list = own.generations.list(at);
+            generations += list.len;
+            list.validate(frames.table, |ix| {
+                let s = frames.state(ix);
+                beyond += u64::from(s.order().frames() - 1);
+                let of = self.manager.zone(frames.zone_of(ix)).lru.index();
+                let right = s.kind() == FrameKind::Used && Place::of(s) == at && s.lru() < 5;
+                require(right && of == zone.index(), Fault::State(ix))
+            })?;
+            require(beyond == own.generations.more(at), Fault::Count(zone))?;
+        }
+        let lists: u32 = Lru::EVICTABLE
+            .map(|lru| own.lists[lru.index()].len)
+            .iter()
+            .sum();
+        let none = if own.by_generation {
+            lists
+        } else {
+            generations
+        };
+        let counts = [false, true].map(|file| own.generations.count(file));
+        let few = counts.iter().all(|n| (LEAST..=MOST).contains(n));
+        require(none == 0 && few, Fault::Count(zone))
     }
 
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {

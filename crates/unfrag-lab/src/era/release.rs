@@ -18,7 +18,7 @@ pub struct Era {
 }
 
 impl Era {
-    /// The era of the newest kernel that is known, for a host that does not say which it runs.
+    /// The era that is assumed for a host that does not say which kernel it runs: the newest of those with long support.
     pub fn newest() -> Era {
         let (major, minor, patch) = (6, 18, 0);
         let gfp = meanings(gfp_text::Era::NEWEST);
@@ -71,7 +71,9 @@ impl Era {
             (4, ..) | (5, ..=7, _) => "5.6",
             (5, ..=12, _) => "5.9",
             (5, ..) | (6, ..=6, _) => "6.1",
-            _ => "6.18",
+            (6, 7..=15, _) => "6.12",
+            (6, ..) => "6.18",
+            _ => "7.2",
         }
     }
 
@@ -83,7 +85,7 @@ impl Era {
     /// Whether compaction emits an event for a target that goes back to its own list unused.
     /// `spec: 7.6`
     pub fn shows_returned_targets(self) -> bool {
-        self.preset() == "6.18"
+        self.is_at_least(6, 7)
     }
 
     /// The type with a number of this kernel; `None` if it has no such number.

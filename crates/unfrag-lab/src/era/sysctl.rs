@@ -8,7 +8,7 @@ use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserv
 use unfrag::{Rules, Sysctl};
 
 /// Names that `--set` takes.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "vm.min_free_kbytes",
     "vm.watermark_scale_factor",
     "vm.watermark_boost_factor",
@@ -20,6 +20,8 @@ pub const NAMES: [&str; 11] = [
     "vm.extfrag_threshold",
     "vm.compact_unevictable_allowed",
     "vm.swappiness",
+    "lru_gen/enabled",
+    "lru_gen/min_ttl_ms",
 ];
 
 /// Whether a setting changes watermarks or per-CPU lists, so that the recorded ones no longer hold.
@@ -32,6 +34,8 @@ pub fn changes_marks(name: &str) -> bool {
             | "vm.extfrag_threshold"
             | "vm.compact_unevictable_allowed"
             | "vm.swappiness"
+            | "lru_gen/enabled"
+            | "lru_gen/min_ttl_ms"
     )
 }
 
@@ -45,6 +49,7 @@ pub fn known_to(name: &str, sw: &Rules) -> bool {
         "vm.compaction_proactiveness" => sw.compact.is_some_and(|c| c.proactive.is_some()),
         "vm.extfrag_threshold" => sw.compact.is_some(),
         "vm.compact_unevictable_allowed" => sw.compact.is_some_and(|c| c.modes),
+        "lru_gen/enabled" | "lru_gen/min_ttl_ms" => sw.generations().is_some(),
         _ => true,
     }
 }
@@ -91,6 +96,12 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
             sysctl.compact_unevictable_allowed = number(0..=1)? == 1;
         }
         "vm.swappiness" => sysctl.swappiness = number(0..=200)?,
+        "lru_gen/enabled" => {
+            sysctl.lru_gen = switch(value).ok_or_else(|| {
+                bad("the value must be y, n, or a number from 0 to 7 whose lowest bit is the switch, such as 0x0007")
+            })?;
+        }
+        "lru_gen/min_ttl_ms" => sysctl.lru_gen_min_ttl_ms = number(0..=1 << 32)?,
         "vm.defrag_mode" => sysctl.defrag_mode = number(0..=1)? == 1,
         "vm.page_group_by_mobility_disabled" => {
             sysctl.group_by_mobility_disabled = number(0..=1)? == 1;
@@ -112,6 +123,21 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
         _ => return Err(bad("there is no such setting, or it is not modelled yet")),
     }
     Ok(())
+}
+
+/// Whether a value of `lru_gen/enabled` turns it on: `y` and `n` set all its bits, and the lowest one is the switch.
+pub fn switch(value: &str) -> Option<bool> {
+    let value = value.trim();
+    let is_plain = value.bytes().all(|b| b.is_ascii_alphanumeric());
+    let bits = match value.strip_prefix("0x").or(value.strip_prefix("0X")) {
+        Some(hex) => u8::from_str_radix(hex, 16).ok(),
+        None => match value {
+            "y" | "Y" => Some(7),
+            "n" | "N" => Some(0),
+            _ => value.parse().ok(),
+        },
+    };
+    bits.filter(|b| is_plain && *b <= 7).map(|b| b & 1 == 1)
 }
 
 /// Name and value of a setting as a user writes it, `NAME=VALUE`; `vm.` may be left out.
@@ -164,7 +190,7 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
             },
             s.boost.map_or("No", |_| "EachFallback"),
         ),
-        Some(Fallback::ClaimThenSteal { boost }) => (
+        Some(Fallback::ClaimThenSteal { boost, .. }) => (
             "ClaimThenSteal",
             "OrdinaryRetype",
             boost.map_or("No", |_| "ClaimTries"),
@@ -179,14 +205,14 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     };
     let pcp = match sw.pcp {
         Pcp::Orders { tuned } => {
-            let late = sw.lists_follow_blocks();
+            let (tuned, late) = (tuned.is_some(), sw.lists_follow_blocks());
             json!(format!(
                 "Orders {{ tuned: {tuned}, type_at_drain: {late} }}"
             ))
         }
         other => text(&other),
     };
-    BTreeMap::from([
+    let mut all = BTreeMap::from([
         ("vm.min_free_kbytes".into(), json!(sysctl.min_free_kbytes)),
         (
             "vm.watermark_scale_factor".into(),
@@ -230,5 +256,14 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
         ("boost".into(), json!(boost)),
         ("reserve".into(), reserve),
         ("pcp".into(), pcp),
-    ])
+    ]);
+    if sw.generations().is_some() {
+        let on = u8::from(sysctl.lru_gen);
+        all.insert("lru_gen/enabled".into(), json!(on));
+        all.insert(
+            "lru_gen/min_ttl_ms".into(),
+            json!(sysctl.lru_gen_min_ttl_ms),
+        );
+    }
+    all
 }

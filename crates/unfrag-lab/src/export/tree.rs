@@ -206,7 +206,7 @@ fn fill_pagesets<H: Host>(
 ) {
     let m = m.inspect();
     const FILE: &str = "zoneinfo";
-    let tuned = matches!(m.rules().pcp, Pcp::Orders { tuned: true, .. });
+    let tuned = matches!(m.rules().pcp, Pcp::Orders { tuned: Some(_) });
     let recorded = zone.pagesets.take().unwrap_or_default();
     let threshold = recorded.iter().find_map(|s| s.stat_threshold);
     if tuned {

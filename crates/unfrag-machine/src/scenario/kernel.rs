@@ -78,7 +78,7 @@ const POLICIES: [(&str, Policy); 5] = [
     ("2.6.24", fair(20 * MS, 4 * MS, 5 * MS, 20 * MS)),
     ("2.6.32-rc6", fair(5 * MS, MS, MS, 2_500 * US)),
     ("2.6.36", fair(6 * MS, 750 * US, MS, 3 * MS)),
-    ("6.18", fair(0, 700 * US, 0, 0)),
+    ("6.12", fair(0, 700 * US, 0, 0)),
 ];
 
 /// The value of the newest entry that is not newer than this kernel, else of the first.

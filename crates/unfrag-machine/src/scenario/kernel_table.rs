@@ -37,6 +37,10 @@ struct Keys {
     highatomic_costly_only: Option<bool>,
     /// `vm.defrag_mode` of kernels that have it.
     defrag_mode: Option<bool>,
+    /// `/sys/kernel/mm/lru_gen/enabled` of kernels that have it.
+    lru_gen: Option<bool>,
+    /// `/sys/kernel/mm/lru_gen/min_ttl_ms`.
+    lru_gen_min_ttl_ms: Option<u64>,
     /// The congestion that reclaim waits for: 8aa7e847, and patch 3 of S4.
     congestion_wait: Option<Named<CongestionWait>>,
     /// Patch 4 of S4.
@@ -251,6 +255,19 @@ impl KernelTable {
             }
             kernel.sysctl.defrag_mode = on;
             changes.note("defrag-mode", &on);
+        }
+        let given = k.lru_gen.is_some() || k.lru_gen_min_ttl_ms.is_some();
+        if given && sw.generations().is_none() {
+            let message = format!("{name} does not reclaim by generations");
+            return Err((
+                message,
+                "leave `lru-gen` and `lru-gen-min-ttl-ms` out".to_owned(),
+            ));
+        }
+        changes.switch("lru-gen", &mut kernel.sysctl.lru_gen, k.lru_gen);
+        if let Some(ms) = k.lru_gen_min_ttl_ms {
+            kernel.sysctl.lru_gen_min_ttl_ms = ms;
+            changes.note("lru-gen-min-ttl-ms", &ms);
         }
         changes.set(
             "congestion-wait",

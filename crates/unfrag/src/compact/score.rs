@@ -83,14 +83,20 @@ mod tests {
     /// `spec: 5.5`
     #[test]
     fn marks_by_proactiveness() {
-        for era in ["5.9", "6.1", "6.18"] {
+        for era in ["5.9", "6.1", "6.12", "6.18", "7.2"] {
             assert_eq!(marks(era, 20), (80, 90), "{era}");
             assert_eq!(marks(era, 40), (60, 70), "{era}");
             assert_eq!(marks(era, 0), (100, 100), "{era}");
         }
         assert_eq!(marks("6.1", 100), (5, 15));
-        assert_eq!(marks("6.18", 100), (0, 0));
+        assert_eq!(marks("6.12", 100), (5, 15));
+        for era in ["6.18", "7.2"] {
+            assert_eq!(marks(era, 100), (0, 0), "{era}");
+            // A score of 4 is above the high mark, one of 9 is not.
+            assert_eq!(marks(era, 94), (6, 9), "{era}");
+        }
         assert_eq!(marks("6.18", 90), (10, 15));
         assert_eq!(marks("6.1", 90), (10, 20));
+        assert_eq!(marks("6.12", 90), (10, 20));
     }
 }

@@ -30,3 +30,11 @@ bitflags! {
         const SWAPBACKED = 1 << 10;
     }
 }
+
+impl PageFlags {
+    /// Flags that only isolated pages have. While a page is on the list of a generation, their bits and that of
+    /// [`REFERENCED`](Self::REFERENCED) say which generation it is, and how often the page was read.
+    pub(crate) const OF_ISOLATED: PageFlags = PageFlags::FREED
+        .union(PageFlags::ACTIVE)
+        .union(PageFlags::SWAPBACKED);
+}

@@ -196,6 +196,45 @@ impl State {
     pub const fn with_flags(self, flags: PageFlags) -> State {
         State(FLAGS.put(self.0, flags.bits() as u32))
     }
+    /// Of a page on the list of a generation: the higher bit of the generation's number.
+    #[inline]
+    pub const fn has_high_slot(self) -> bool {
+        self.flags().contains(PageFlags::FREED)
+    }
+    /// The state of a page on the list of a generation, with the higher bit of that generation's number.
+    #[inline]
+    #[must_use]
+    pub const fn with_high_slot(self, high: bool) -> State {
+        let bit = FLAGS.of(PageFlags::FREED.bits() as u32);
+        State(if high { self.0 | bit } else { self.0 & !bit })
+    }
+    /// Of a page on the list of a generation: how often it was read, 0 to 5.
+    #[inline]
+    pub const fn reads(self) -> u8 {
+        let flags = self.flags();
+        flags.contains(PageFlags::REFERENCED) as u8
+            | (flags.contains(PageFlags::ACTIVE) as u8) << 1
+            | (flags.contains(PageFlags::SWAPBACKED) as u8) << 2
+    }
+    /// The state of a page on the list of a generation that was read so often.
+    #[inline]
+    #[must_use]
+    pub const fn with_reads(self, reads: u8) -> State {
+        let all = PageFlags::REFERENCED
+            .union(PageFlags::ACTIVE)
+            .union(PageFlags::SWAPBACKED);
+        let mut flags = self.flags().difference(all);
+        if reads & 1 != 0 {
+            flags = flags.union(PageFlags::REFERENCED);
+        }
+        if reads & 2 != 0 {
+            flags = flags.union(PageFlags::ACTIVE);
+        }
+        if reads & 4 != 0 {
+            flags = flags.union(PageFlags::SWAPBACKED);
+        }
+        self.with_flags(flags)
+    }
     /// Who uses it.
     #[inline]
     pub const fn owner(self) -> OwnerId {

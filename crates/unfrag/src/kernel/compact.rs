@@ -44,8 +44,8 @@ pub struct CompactRules {
     /// An asynchronous run that cannot empty an aligned block of the wanted order leaves all of it; else it
     /// finishes the pageblock first (6.18).
     pub async_leaves_block: bool,
-    /// A costly request that gives up early and wants one node fails after one asynchronous run (back-ported to 6.1).
-    pub thisnode_gives_up: bool,
+    /// When a costly request that gives up early fails after its first run, which is asynchronous.
+    pub gives_up: GivesUp,
     /// The daemon of each node (4.6 and later).
     pub kcompactd: bool,
     /// Compaction ahead of demand (5.9 and later).
@@ -120,11 +120,22 @@ pub enum Capture {
     MovableForMovable,
 }
 
+/// When a costly request that gives up early fails after its first run. Else it reclaims and compacts once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivesUp {
+    /// If the run was skipped or put off (to 6.19).
+    PutOff,
+    /// So, and always if it wants one node (back-ported to 6.1).
+    PutOffOrOneNode,
+    /// If it wants one node, and only then (7.0 and later).
+    OneNode,
+}
+
 /// Compaction ahead of demand. `spec: 5.5`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProactiveRules {
-    /// The low mark of the score is at least 5, and the high one 10 above it; else the gap shrinks with the
+    /// The low mark of the score is at least 5, and the high one 10 above it (to 6.12); else the gap shrinks with the
     /// low mark (6.18).
     pub floor: bool,
     /// A zone's run ends by the score weighted by its size, as in the first version of the patch.

@@ -10,16 +10,19 @@
 //! - `marks`: the watermarks.
 //! - `pcp`: per-CPU lists.
 //! - `requests`: rights in the slow path, and how long a request goes on.
-//! - `kswapd`, `reclaim`: what reclaim does. `compact`: what compaction does.
+//! - `kswapd`, `reclaim`, `generations`: what reclaim does. `compact`: what compaction does.
 //! - `rules`: all of these together. `sysctl`: the administrator's settings.
-//! - `presets`: the eras, made of the groups in `preset_parts`.
+//! - `presets`: the eras, made of the groups in `preset_parts`, `preset_reclaim` and `preset_compact`.
 
 mod compact;
+mod generations;
 mod kswapd;
 mod marks;
 mod pcp;
 mod placement;
+mod preset_compact;
 mod preset_parts;
+mod preset_reclaim;
 mod presets;
 mod reclaim;
 mod requests;
@@ -27,14 +30,16 @@ mod rules;
 mod sysctl;
 
 pub use compact::{
-    Capture, Chooser, CompactRequests, CompactRoom, CompactRules, CompoundSources, ProactiveRules,
+    Capture, Chooser, CompactRequests, CompactRoom, CompactRules, CompoundSources, GivesUp,
+    ProactiveRules,
 };
+pub use generations::{Aging, GenerationRules, ScanBudget};
 pub use kswapd::{KswapdForm, KswapdNap, KswapdRules, KswapdSleep};
 pub use marks::{MarkCheck, MarkGap, MarkRules, ZonePages};
-pub use pcp::{Drain, Pcp};
+pub use pcp::{Drain, Pcp, Tuned};
 pub use placement::{
     Boost, BoostRecheck, BoostWakes, ClaimTest, Fallback, HighAtomicLimit, Merge, PageblockRules,
-    Placement, Remainder, Reserve, ScanDown,
+    Placement, Remainder, Reserve, ScanDown, Steal,
 };
 pub use presets::{PRESETS, Preset, preset};
 pub use reclaim::{

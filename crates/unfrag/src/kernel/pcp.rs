@@ -24,7 +24,7 @@ pub enum Pcp {
     /// Lists for orders 0 to 3 and for huge pages (5.13 and later).
     Orders {
         /// `high` follows demand (6.7 and later).
-        tuned: bool,
+        tuned: Option<Tuned>,
     },
 }
 
@@ -41,8 +41,17 @@ impl Pcp {
     /// `high` follows demand.
     #[inline]
     pub const fn is_tuned(self) -> bool {
-        matches!(self, Pcp::Orders { tuned: true })
+        matches!(self, Pcp::Orders { tuned: Some(_) })
     }
+}
+
+/// How lists tune themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// A burst of frees of orders 1 to 3 empties the lists only when it is longer than a batch by half of `high_min`
+    /// (6.16 and later); else from a batch on.
+    pub late_burst: bool,
 }
 
 /// Order in which a bulk free of per-type lists takes pages.

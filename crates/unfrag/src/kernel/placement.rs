@@ -46,14 +46,25 @@ pub enum Fallback {
     /// One search, from the largest order down to the request; what is found moves to the request's
     /// lists, whoever owns the pageblock (to 6.9).
     ScanDown(ScanDown),
-    /// Claim whole pageblocks from the largest order down; failing that, steal one block from the
-    /// smallest order up. Every free block lies on the list of its pageblock's type (6.10 and later):
+    /// Claim whole pageblocks from the largest order down; failing that, steal one block. Every free block lies on the list of its pageblock's type (6.10 and later):
     /// types are looked up when blocks join lists, pageblocks that merge take one type, and no list
     /// holds a block across types.
     ClaimThenSteal {
         /// Each attempt to claim a pageblock raises the watermarks.
         boost: Option<Boost>,
+        /// Which block is stolen from.
+        steal: Steal,
     },
+}
+
+/// Which block a request steals from when it cannot claim a pageblock. What remains of the block stays with its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steal {
+    /// The first block whose pageblock it may not have, which is the largest one; a request that may claim none of that
+    /// order takes the smallest. Both raise the watermarks, as a try to claim does (6.10 to 6.14).
+    Largest,
+    /// The smallest block that fits, after all orders were tried (6.15 and later).
+    Smallest,
 }
 
 /// A search from the largest order down.

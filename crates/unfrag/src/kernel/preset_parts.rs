@@ -1,4 +1,5 @@
-//! The groups of rules that the eras in `presets` are made of. Each constant spells out all its fields. It
+//! The groups of rules that the eras in `presets` are made of, but for those of reclaim and compaction
+//! (`preset_reclaim`, `preset_compact`). Each constant spells out all its fields. It
 //! is named after the oldest kernel here that has these rules.
 
 use super::*;
@@ -57,12 +58,31 @@ pub(super) const PLACEMENT_5_6: Placement = Placement::Pageblocks(PageblockRules
     reclaimable_is_type_1: false,
 });
 
+pub(super) const PLACEMENT_6_12: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ClaimThenSteal {
+        boost: Some(Boost {
+            recheck: BoostRecheck::High,
+            wakes: BoostWakes::IfItMay,
+        }),
+        steal: Steal::Largest,
+    },
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::HalfFreeOrAlike,
+    move_to_tail: true,
+    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
+    reserve_costly_only: false,
+    nofragment: true,
+    defrag_mode: false,
+    reclaimable_is_type_1: false,
+});
+
 pub(super) const PLACEMENT_6_18: Placement = Placement::Pageblocks(PageblockRules {
     fallback: Fallback::ClaimThenSteal {
         boost: Some(Boost {
             recheck: BoostRecheck::High,
             wakes: BoostWakes::IfItMay,
         }),
+        steal: Steal::Smallest,
     },
     unmovable_may_claim: true,
     claim_test: ClaimTest::HalfFreeOrAlike,
@@ -76,7 +96,10 @@ pub(super) const PLACEMENT_6_18: Placement = Placement::Pageblocks(PageblockRule
 
 /// As 6.18, without a boost: the evacuator takes apart what a fallback mixed, so nothing needs to be reclaimed for it.
 pub(super) const PLACEMENT_UNFRAG: Placement = Placement::Pageblocks(PageblockRules {
-    fallback: Fallback::ClaimThenSteal { boost: None },
+    fallback: Fallback::ClaimThenSteal {
+        boost: None,
+        steal: Steal::Smallest,
+    },
     unmovable_may_claim: true,
     claim_test: ClaimTest::AlwaysIfFixed,
     move_to_tail: true,
@@ -120,7 +143,7 @@ pub(super) const MARKS_5_6: MarkRules = MarkRules {
     late_free_count: true,
 };
 
-pub(super) const MARKS_6_18: MarkRules = MarkRules {
+pub(super) const MARKS_6_12: MarkRules = MarkRules {
     check: MarkCheck::BlockExists,
     gap: MarkGap::Scaled,
     pages: ZonePages::Managed,
@@ -222,302 +245,12 @@ pub(super) const KSWAPD_5_6: KswapdRules = KswapdRules {
     notices_order_at_once: false,
 };
 
-pub(super) const RECLAIM_2_6_14: ReclaimRules = ReclaimRules {
-    lru: LruRules::Joined,
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Nothing,
-    hope_is_progress: false,
-    isolated_throttle: false,
-    reserves_throttle: false,
-    direct_writes_files: true,
+/// As they tune themselves in 6.12.
+pub(super) const PCP_6_12: Pcp = Pcp::Orders {
+    tuned: Some(Tuned { late_burst: false }),
 };
 
-pub(super) const RECLAIM_2_6_24: ReclaimRules = ReclaimRules {
-    lru: LruRules::Joined,
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Lumpy {
-        cheap_orders_wait: false,
-    },
-    hope_is_progress: false,
-    isolated_throttle: false,
-    reserves_throttle: false,
-    direct_writes_files: true,
-};
-
-pub(super) const RECLAIM_2_6_28: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerZone(SplitLru {
-        balance: ScanBalance::Rotated,
-        keeps_exec: false,
-        active_files: ActiveFiles::EachScan,
-    }),
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Lumpy {
-        cheap_orders_wait: false,
-    },
-    hope_is_progress: true,
-    isolated_throttle: false,
-    reserves_throttle: false,
-    direct_writes_files: true,
-};
-
-pub(super) const RECLAIM_2_6_30: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerZone(SplitLru {
-        balance: ScanBalance::Rotated,
-        keeps_exec: false,
-        active_files: ActiveFiles::EachScan,
-    }),
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Sync,
-    high_order: HighOrder::Lumpy {
-        cheap_orders_wait: false,
-    },
-    hope_is_progress: true,
-    isolated_throttle: false,
-    reserves_throttle: false,
-    direct_writes_files: true,
-};
-
-pub(super) const RECLAIM_2_6_31: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerZone(SplitLru {
-        balance: ScanBalance::Rotated,
-        keeps_exec: true,
-        active_files: ActiveFiles::WhenLonger,
-    }),
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Lumpy {
-        cheap_orders_wait: true,
-    },
-    hope_is_progress: true,
-    isolated_throttle: false,
-    reserves_throttle: false,
-    direct_writes_files: true,
-};
-
-pub(super) const RECLAIM_2_6_32: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerZone(SplitLru {
-        balance: ScanBalance::Rotated,
-        keeps_exec: true,
-        active_files: ActiveFiles::WhenLonger,
-    }),
-    new_anon_active: true,
-    used_once_stays: false,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Lumpy {
-        cheap_orders_wait: true,
-    },
-    hope_is_progress: true,
-    isolated_throttle: true,
-    reserves_throttle: false,
-    direct_writes_files: true,
-};
-
-pub(super) const RECLAIM_5_6: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerNode(SplitLru {
-        balance: ScanBalance::Rotated,
-        keeps_exec: true,
-        active_files: ActiveFiles::ByRatio,
-    }),
-    new_anon_active: false,
-    used_once_stays: true,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Compaction,
-    hope_is_progress: false,
-    isolated_throttle: true,
-    reserves_throttle: true,
-    direct_writes_files: false,
-};
-
-pub(super) const RECLAIM_5_9: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerNode(SplitLru {
-        balance: ScanBalance::Cost,
-        keeps_exec: true,
-        active_files: ActiveFiles::ByRatio,
-    }),
-    new_anon_active: false,
-    used_once_stays: true,
-    congestion: CongestionWait::Async,
-    high_order: HighOrder::Compaction,
-    hope_is_progress: false,
-    isolated_throttle: true,
-    reserves_throttle: true,
-    direct_writes_files: false,
-};
-
-pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
-    lru: LruRules::PerNode(SplitLru {
-        balance: ScanBalance::Cost,
-        keeps_exec: true,
-        active_files: ActiveFiles::ByRatio,
-    }),
-    new_anon_active: false,
-    used_once_stays: true,
-    congestion: CongestionWait::Throttle,
-    high_order: HighOrder::Compaction,
-    hope_is_progress: false,
-    isolated_throttle: true,
-    reserves_throttle: true,
-    direct_writes_files: false,
-};
-
-pub(super) const COMPACT_2_6_36: CompactRules = CompactRules {
-    chooser: Chooser::Scanners,
-    requests: CompactRequests::CostlyWithIo,
-    room: CompactRoom::Low,
-    modes: false,
-    order_failed: false,
-    skips: false,
-    marks_at_once: false,
-    passes_over_next: false,
-    compound: CompoundSources::No,
-    targets_by_order: false,
-    spares_wanted_order: false,
-    fast_search: false,
-    finishes_found_block: false,
-    capture: Capture::No,
-    notices_capture_late: false,
-    counts_deferred: false,
-    async_leaves_block: false,
-    thisnode_gives_up: false,
-    kcompactd: false,
-    proactive: None,
-};
-
-pub(super) const COMPACT_5_6: CompactRules = CompactRules {
-    chooser: Chooser::Scanners,
-    requests: CompactRequests::All,
-    room: CompactRoom::LowIfCostly,
-    modes: true,
-    order_failed: true,
-    skips: true,
-    marks_at_once: false,
-    passes_over_next: false,
-    compound: CompoundSources::No,
-    targets_by_order: false,
-    spares_wanted_order: false,
-    fast_search: true,
-    finishes_found_block: false,
-    capture: Capture::NotFromMovable,
-    notices_capture_late: false,
-    counts_deferred: false,
-    async_leaves_block: true,
-    thisnode_gives_up: false,
-    kcompactd: true,
-    proactive: None,
-};
-
-pub(super) const COMPACT_5_9: CompactRules = CompactRules {
-    chooser: Chooser::Scanners,
-    requests: CompactRequests::All,
-    room: CompactRoom::LowIfCostly,
-    modes: true,
-    order_failed: true,
-    skips: true,
-    marks_at_once: false,
-    passes_over_next: false,
-    compound: CompoundSources::No,
-    targets_by_order: false,
-    spares_wanted_order: false,
-    fast_search: true,
-    finishes_found_block: false,
-    capture: Capture::NotFromMovable,
-    notices_capture_late: false,
-    counts_deferred: false,
-    async_leaves_block: true,
-    thisnode_gives_up: false,
-    kcompactd: true,
-    proactive: Some(ProactiveRules {
-        floor: true,
-        weighted_stop: true,
-        counts_as_daemon: false,
-    }),
-};
-
-pub(super) const COMPACT_6_1: CompactRules = CompactRules {
-    chooser: Chooser::Scanners,
-    requests: CompactRequests::All,
-    room: CompactRoom::LowIfCostly,
-    modes: true,
-    order_failed: true,
-    skips: true,
-    marks_at_once: false,
-    passes_over_next: true,
-    compound: CompoundSources::No,
-    targets_by_order: false,
-    spares_wanted_order: false,
-    fast_search: true,
-    finishes_found_block: false,
-    capture: Capture::NotFromMovable,
-    notices_capture_late: false,
-    counts_deferred: true,
-    async_leaves_block: true,
-    thisnode_gives_up: true,
-    kcompactd: true,
-    proactive: Some(ProactiveRules {
-        floor: true,
-        weighted_stop: false,
-        counts_as_daemon: false,
-    }),
-};
-
-pub(super) const COMPACT_6_18: CompactRules = CompactRules {
-    chooser: Chooser::Scanners,
-    requests: CompactRequests::All,
-    room: CompactRoom::Callers,
-    modes: true,
-    order_failed: true,
-    skips: true,
-    marks_at_once: true,
-    passes_over_next: true,
-    compound: CompoundSources::BelowWanted,
-    targets_by_order: true,
-    spares_wanted_order: true,
-    fast_search: true,
-    finishes_found_block: true,
-    capture: Capture::MovableForMovable,
-    notices_capture_late: true,
-    counts_deferred: true,
-    async_leaves_block: false,
-    thisnode_gives_up: false,
-    kcompactd: true,
-    proactive: Some(ProactiveRules {
-        floor: false,
-        weighted_stop: false,
-        counts_as_daemon: true,
-    }),
-};
-
-pub(super) const COMPACT_UNFRAG: CompactRules = CompactRules {
-    chooser: Chooser::Evacuator,
-    requests: CompactRequests::All,
-    room: CompactRoom::Callers,
-    modes: true,
-    order_failed: true,
-    skips: true,
-    marks_at_once: false,
-    passes_over_next: false,
-    compound: CompoundSources::BelowWanted,
-    targets_by_order: true,
-    spares_wanted_order: true,
-    fast_search: true,
-    finishes_found_block: false,
-    capture: Capture::MovableForMovable,
-    notices_capture_late: false,
-    counts_deferred: true,
-    async_leaves_block: false,
-    thisnode_gives_up: false,
-    kcompactd: true,
-    proactive: Some(ProactiveRules {
-        floor: false,
-        weighted_stop: false,
-        counts_as_daemon: true,
-    }),
+/// As they tune themselves in 6.18.
+pub(super) const PCP_6_18: Pcp = Pcp::Orders {
+    tuned: Some(Tuned { late_burst: true }),
 };

@@ -1,8 +1,10 @@
 //! The eras as values.
 //!
-//! An era names its groups of rules (`preset_parts`). No era is written as a difference from another one.
+//! An era names its groups of rules (`preset_parts`, `preset_reclaim`, `preset_compact`). No era is written as a difference from another one.
 
+use super::preset_compact::*;
 use super::preset_parts::*;
+use super::preset_reclaim::*;
 use super::*;
 
 /// A named era.
@@ -234,7 +236,7 @@ pub const PRESETS: &[Preset] = &[
             block_order: 9,
             tail_if_merge_likely: true,
             marks: MARKS_5_6,
-            pcp: Pcp::Orders { tuned: false },
+            pcp: Pcp::Orders { tuned: None },
             pcp_batch_cap_kbytes: 1024,
             rights: RIGHTS_5_6,
             retry: RETRY_5_6,
@@ -244,19 +246,51 @@ pub const PRESETS: &[Preset] = &[
         },
     },
     Preset {
+        name: "6.12",
+        rules: Rules {
+            placement: PLACEMENT_6_12,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_6_12,
+            pcp: PCP_6_12,
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_6_12,
+            compact: Some(COMPACT_6_12),
+        },
+    },
+    Preset {
         name: "6.18",
         rules: Rules {
             placement: PLACEMENT_6_18,
             block_order: 9,
             tail_if_merge_likely: true,
-            marks: MARKS_6_18,
-            pcp: Pcp::Orders { tuned: true },
+            marks: MARKS_6_12,
+            pcp: PCP_6_18,
             pcp_batch_cap_kbytes: 1024,
             rights: RIGHTS_5_6,
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
-            reclaim: RECLAIM_6_1,
+            reclaim: RECLAIM_6_18,
             compact: Some(COMPACT_6_18),
+        },
+    },
+    Preset {
+        name: "7.2",
+        rules: Rules {
+            placement: PLACEMENT_6_18,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_6_12,
+            pcp: PCP_6_18,
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_7_2,
+            compact: Some(COMPACT_7_2),
         },
     },
     Preset {
@@ -265,13 +299,13 @@ pub const PRESETS: &[Preset] = &[
             placement: PLACEMENT_UNFRAG,
             block_order: 9,
             tail_if_merge_likely: true,
-            marks: MARKS_6_18,
-            pcp: Pcp::Orders { tuned: true },
+            marks: MARKS_6_12,
+            pcp: PCP_6_18,
             pcp_batch_cap_kbytes: 1024,
             rights: RIGHTS_5_6,
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
-            reclaim: RECLAIM_6_1,
+            reclaim: RECLAIM_6_18,
             compact: Some(COMPACT_UNFRAG),
         },
     },

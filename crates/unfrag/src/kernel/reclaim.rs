@@ -1,5 +1,7 @@
 //! Rules of reclaim. `spec: 4, 4.6`
 
+use super::generations::GenerationRules;
+
 /// How pages are aged, taken and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +26,9 @@ pub struct ReclaimRules {
     pub reserves_throttle: bool,
     /// Direct reclaim writes file pages (to 3.1).
     pub direct_writes_files: bool,
+    /// Direct reclaim of active and inactive lists for a costly order goes on until compaction has room, or twice the block
+    /// was freed (measured on 6.12; not on 6.1, and not known of later ones). Of generations it takes one batch.
+    pub direct_makes_room: bool,
 }
 
 /// The LRU lists of an era.
@@ -59,6 +64,8 @@ pub struct SplitLru {
     pub keeps_exec: bool,
     /// When the active list of page cache is shortened.
     pub active_files: ActiveFiles,
+    /// Generations in place of active and inactive lists, where the administrator wants them (6.1 and later).
+    pub generations: Option<GenerationRules>,
 }
 
 impl LruRules {

@@ -1,6 +1,7 @@
 //! The rules of one kernel, as one value.
 
 use super::compact::CompactRules;
+use super::generations::GenerationRules;
 use super::kswapd::KswapdRules;
 use super::marks::MarkRules;
 use super::pcp::Pcp;
@@ -61,6 +62,15 @@ impl Rules {
         }
     }
 
+    /// The rules of generations, where the kernel has them.
+    #[inline]
+    pub const fn generations(&self) -> Option<&GenerationRules> {
+        match self.reclaim.lru.split() {
+            Some(split) => split.generations.as_ref(),
+            None => None,
+        }
+    }
+
     /// What is set aside for requests that cannot wait.
     #[inline]
     pub const fn reserve(&self) -> Reserve {
@@ -88,7 +98,7 @@ impl Rules {
                 ..
             }) => *boost,
             Some(PageblockRules {
-                fallback: Fallback::ClaimThenSteal { boost },
+                fallback: Fallback::ClaimThenSteal { boost, .. },
                 ..
             }) => *boost,
             None => None,

@@ -25,6 +25,12 @@ pub struct Sysctl {
     pub transparent_hugepage: bool,
     /// `vm.swappiness`, 0 to 100 (200 since 5.8).
     pub swappiness: u64,
+    /// `/sys/kernel/mm/lru_gen/enabled`: pages stand in generations, in kernels that can (6.1 and later). Off by default,
+    /// as in mainline; distributions differ.
+    pub lru_gen: bool,
+    /// `/sys/kernel/mm/lru_gen/min_ttl_ms`: a generation that is younger, in milliseconds of
+    /// [`Manager::set_time_ms`](crate::Manager::set_time_ms), is not evicted; 0: any may be.
+    pub lru_gen_min_ttl_ms: u64,
     /// `vm.compaction_proactiveness`, 0 to 100 (5.9 and later).
     pub compaction_proactiveness: u8,
     /// `vm.extfrag_threshold`, 0 to 1000: zones with a lower fragmentation index are not compacted for costly orders.
@@ -58,6 +64,8 @@ impl Default for Sysctl {
             group_by_mobility_disabled: false,
             transparent_hugepage: true,
             swappiness: 60,
+            lru_gen: false,
+            lru_gen_min_ttl_ms: 0,
             compaction_proactiveness: 20,
             extfrag_threshold: 500,
             compact_unevictable_allowed: true,

@@ -26,6 +26,15 @@ pub(crate) const ISOLATED: u8 = 6;
 pub(crate) const ISOLATED_OTHER: u8 = 7;
 
 impl Lru {
+    /// All lists.
+    pub(crate) const ALL: [Lru; NR_LRU] = [
+        Lru::InactiveAnon,
+        Lru::ActiveAnon,
+        Lru::InactiveFile,
+        Lru::ActiveFile,
+        Lru::Unevictable,
+    ];
+
     /// The lists that reclaim scans.
     pub const EVICTABLE: [Lru; 4] = [
         Lru::InactiveAnon,

@@ -2,6 +2,7 @@
 //! `spec: 4.1`
 
 use super::counts::FlagCounts;
+use super::generations::{read_once_more, tier};
 use super::kind::{ISOLATED, ISOLATED_OTHER, Lru};
 use super::lists::LruLists;
 use crate::frame::{FrameIx, FrameKind, FrameMap, Frames, LruId, OwnerId, PageFlags, Pfn, State};
@@ -28,13 +29,16 @@ impl PagesMut<'_, '_> {
     #[inline]
     pub fn flags(&self, pfn: Pfn) -> PageFlags {
         let ix = self.map.ix(pfn);
-        ix.map_or(PageFlags::empty(), |ix| self.frames.state(ix).flags())
+        ix.map_or(PageFlags::empty(), |ix| self.shown(ix))
     }
 
     /// Sets flags of a page.
     #[inline]
     pub fn set(&mut self, pfn: Pfn, flags: PageFlags) {
         if let Some(ix) = self.map.ix(pfn) {
+            if self.is_in_generation(ix) {
+                return self.put_shown(ix, self.shown(ix) | flags);
+            }
             let flags = self.flags_of(ix) | flags;
             self.put_flags(ix, flags);
         }
@@ -44,6 +48,9 @@ impl PagesMut<'_, '_> {
     #[inline]
     pub fn clear(&mut self, pfn: Pfn, flags: PageFlags) {
         if let Some(ix) = self.map.ix(pfn) {
+            if self.is_in_generation(ix) {
+                return self.put_shown(ix, self.shown(ix) - flags);
+            }
             let flags = self.flags_of(ix) - flags;
             self.put_flags(ix, flags);
         }
@@ -134,13 +141,18 @@ impl PagesMut<'_, '_> {
 
     /// The LRU list that a page is on.
     pub fn lru_of(&self, pfn: Pfn) -> Option<Lru> {
-        Lru::from_code(self.frames.state(self.map.ix(pfn)?).lru())
+        let ix = self.map.ix(pfn)?;
+        self.lru(ix)
     }
 
     /// Notes an access by read or write: the first one marks the page referenced, the second one activates it
-    /// (`mark_page_accessed`).
+    /// (`mark_page_accessed`). In generations it is counted, and the page stays where it is.
     pub fn mark_accessed(&mut self, pfn: Pfn) {
         let Some(ix) = self.map.ix(pfn) else { return };
+        if self.is_in_generation(ix) {
+            let s = self.frames.state(ix);
+            return self.frames.set_state(ix, read_once_more(s));
+        }
         let flags = self.flags_of(ix);
         match Lru::from_code(self.frames.state(ix).lru()) {
             Some(lru)
@@ -167,14 +179,68 @@ impl PagesMut<'_, '_> {
         if !flags.contains(PageFlags::RECLAIM) {
             return;
         }
-        if let Some(lru) = Lru::from_code(self.frames.state(ix).lru())
+        if let Some(lru) = self.lru(ix)
             && !lru.is_active()
             && lru != Lru::Unevictable
         {
             self.unlink(ix, lru);
-            self.link(ix, lru, End::Tail);
+            if self.is_in_generation(ix) {
+                let (frames, s) = (self.frames, self.frames.state(ix));
+                let generations = &mut self.lists_of(ix).generations;
+                generations.put_last(frames, ix, s, lru.is_file());
+            } else {
+                self.link(ix, lru, End::Tail);
+            }
             self.events.pgrotated += 1;
         }
+    }
+
+    /// A page that is on an LRU list again came back soon after it was evicted. `reread`: what
+    /// [`Ask::reread`](crate::reclaim::Ask::reread) said of it then.
+    pub fn refaulted(&mut self, pfn: Pfn, reread: bool) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        if let Some(lru) = self.lru(ix) {
+            let of = &mut self.lists_of(ix).generations.refaults[usize::from(lru.is_file())];
+            of.came_back[usize::from(reread)] += 1;
+        }
+    }
+
+    /// The LRU list that a page is on.
+    #[inline]
+    fn lru(&self, ix: FrameIx) -> Option<Lru> {
+        // A frame in no zone is on no list, and has no lists.
+        Lru::from_code(self.frames.state(ix).lru())?;
+        self.lrus[self.frames.lru_of(ix).index()].list_of(self.frames.state(ix))
+    }
+
+    /// Whether a page stands in a generation.
+    #[inline]
+    fn is_in_generation(&self, ix: FrameIx) -> bool {
+        let listed = (1..=4).contains(&self.frames.state(ix).lru());
+        listed && self.lrus[self.frames.lru_of(ix).index()].by_generation
+    }
+
+    /// Flags of a page as its owner knows them.
+    #[inline]
+    fn shown(&self, ix: FrameIx) -> PageFlags {
+        let s = self.frames.state(ix);
+        match s.lru() {
+            1..=4 => self.lrus[self.frames.lru_of(ix).index()].flags_of(s),
+            _ => s.flags(),
+        }
+    }
+
+    /// Gives a page in a generation other flags.
+    fn put_shown(&mut self, ix: FrameIx, flags: PageFlags) {
+        let s = self.frames.state(ix);
+        let reads = match flags.contains(PageFlags::REFERENCED) {
+            true => s.reads().max(1),
+            false => 0,
+        };
+        let kept = s.flags() & PageFlags::OF_ISOLATED;
+        self.counts.change(s.flags(), flags);
+        let with = s.with_flags((flags - PageFlags::OF_ISOLATED) | kept);
+        self.frames.set_state(ix, with.with_reads(reads));
     }
 
     #[inline]
@@ -207,16 +273,15 @@ impl PagesMut<'_, '_> {
     #[inline(always)]
     fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
         let frames = self.frames;
-        frames.set_state(ix, s.with_lru(lru as u8));
-        self.lists_of(ix).link(frames, ix, lru, end);
+        self.lists_of(ix).join(frames, ix, s, (lru, end));
     }
 
     /// Takes a page whose state is known off its LRU list, if it is on one.
     #[inline(always)]
     pub(crate) fn lru_leave(&mut self, ix: FrameIx, s: State) {
         if let Some(lru) = Lru::from_code(s.lru()) {
+            let flags = self.lists_of(ix).flags_of(s);
             self.unlink(ix, lru);
-            let flags = s.flags();
             self.counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
             let left = s.with_lru(0).with_flags(flags - PageFlags::MAPPED);
             self.frames.set_state(ix, left);
@@ -226,8 +291,8 @@ impl PagesMut<'_, '_> {
     /// Isolates a block in use, for a move: takes it off its LRU list, if it is on one, and remembers which.
     pub(crate) fn hold(&mut self, ix: FrameIx) {
         let s = self.frames.state(ix);
-        let lru = Lru::from_code(s.lru());
-        let mut flags = s.flags() - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        let lru = self.lru(ix);
+        let mut flags = self.shown(ix) - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
         if let Some(lru) = lru {
             self.unlink(ix, lru);
         }
@@ -282,11 +347,15 @@ impl PagesMut<'_, '_> {
     /// Isolates a page of these LRU lists: moves it to `held`. Returns the list that it was on.
     pub(crate) fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> Option<Lru> {
         let s = self.frames.state(ix);
-        let lru = Lru::from_code(s.lru())?;
         let lists = &mut self.lrus[of.index()];
+        let lru = lists.list_of(s)?;
+        let mut flags = lists.flags_of(s);
+        if lists.by_generation {
+            // Once isolated, a page says only whether it was read more than once.
+            flags.set(PageFlags::REFERENCED, tier(s.reads()) > 0);
+        }
         lists.unlink(self.frames, ix, lru);
         lists.isolated[usize::from(lru.is_file())] += u64::from(s.order().frames());
-        let mut flags = s.flags();
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
         flags.remove(PageFlags::ACTIVE);
         self.frames
@@ -308,11 +377,13 @@ impl PagesMut<'_, '_> {
         let lru = Lru::new(file, active);
         let lists = &mut self.lrus[of.index()];
         lists.isolated[usize::from(file)] -= u64::from(s.order().frames());
-        lists.link(self.frames, ix, lru, End::Head);
         // Neither of these two flags is counted.
-        let flags = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
-        self.frames
-            .set_state(ix, s.with_flags(flags).with_lru(lru as u8));
+        let s = s.with_flags(flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED);
+        if lists.by_generation && !active {
+            lists.generations.spare(self.frames, ix, s, file);
+        } else {
+            lists.join(self.frames, ix, s, (lru, End::Head));
+        }
         false
     }
 

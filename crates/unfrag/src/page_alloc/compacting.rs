@@ -5,7 +5,7 @@ use crate::compact::{DirectCompaction, Outcome, Priority};
 use crate::frame::{FrameIx, MigrateType, Order};
 use crate::gfp::Gfp;
 use crate::host::Host;
-use crate::kernel::CompactRequests;
+use crate::kernel::{CompactRequests, GivesUp};
 use crate::manager::Manager;
 use crate::need::Step;
 
@@ -83,8 +83,14 @@ impl Allocation {
             && d.gfp.contains(Gfp::NORETRY)
             && let Some(rules) = rules
         {
-            let one_node = d.gfp.contains(Gfp::THISNODE) && rules.thisnode_gives_up;
-            if outcome <= Outcome::Deferred || one_node {
+            let one_node = d.gfp.contains(Gfp::THISNODE);
+            let put_off = outcome <= Outcome::Deferred;
+            let gives_up = match rules.gives_up {
+                GivesUp::PutOff => put_off,
+                GivesUp::PutOffOrOneNode => put_off || one_node,
+                GivesUp::OneNode => one_node,
+            };
+            if gives_up {
                 return Some(Step::Done(None));
             }
             self.priority = Priority::Async;

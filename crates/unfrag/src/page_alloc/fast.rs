@@ -116,6 +116,7 @@ impl<'m, H: Host> Manager<'m, H> {
         let Pcp::Orders { tuned } = self.policy.rules.pcp else {
             return self.pcp_alloc_single(order, gfp, cpu, node);
         };
+        let tuned = tuned.is_some();
         let d = self.any_demand(order, gfp, cpu, node)?;
         // The most frequent orders, each as a constant.
         let ix = match order {

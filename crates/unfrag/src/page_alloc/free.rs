@@ -82,7 +82,9 @@ impl<'m, H: Host> Manager<'m, H> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
         let flags = s.flags();
-        if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::FREED) {
+        // On a list, the flag's bit may say something else.
+        let freed = s.lru() >= ISOLATED && flags.contains(PageFlags::FREED);
+        if s.lru() == 0 || !s.with_lru(0).is_used(order) || freed {
             return self.check(pfn, order).map(Some);
         }
         if s.lru() == ISOLATED_OTHER && !s.is_movable() {

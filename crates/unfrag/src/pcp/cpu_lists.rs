@@ -124,7 +124,7 @@ impl CpuLists {
         mt: MigrateType,
     ) -> Option<FrameIx> {
         match rules.pcp {
-            Pcp::Orders { tuned } => self.orders_pop(frames, order, mt, tuned),
+            Pcp::Orders { tuned } => self.orders_pop(frames, order, mt, tuned.is_some()),
             _ => self.single_pop(frames, rules, mt),
         }
     }
@@ -141,7 +141,7 @@ impl CpuLists {
         match z.policy.rules.pcp {
             Pcp::Orders { tuned, .. } => {
                 if demand {
-                    self.note_demand(tuned);
+                    self.note_demand(tuned.is_some());
                 }
                 self.orders_take(z, request)
             }

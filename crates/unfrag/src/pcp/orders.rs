@@ -5,6 +5,7 @@
 use super::cpu_lists::{CpuLists, Freed, NR_LISTS, ZonePressure, list_index};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
+use crate::kernel::Tuned;
 use crate::placement::{BlockRequest, End, FreeBlock, RmqueueMode};
 use crate::zone::ZoneOps;
 
@@ -109,7 +110,7 @@ impl CpuLists {
     pub(super) fn orders_put(
         &mut self,
         frames: &Frames,
-        tuned: bool,
+        tuned: Option<Tuned>,
         block: FreeBlock,
         pressure: ZonePressure,
     ) -> Freed {
@@ -122,18 +123,22 @@ impl CpuLists {
         };
         let i = list_index(order, list);
         let mut burst = false;
-        if tuned {
+        if let Some(tuned) = tuned {
             self.factor >>= 1;
             if (1..=3).contains(&order.0) {
-                burst =
-                    self.free_count >= self.batch + self.high_min / 2 && self.prev_free_high != 0;
+                let more = if tuned.late_burst {
+                    self.high_min / 2
+                } else {
+                    0
+                };
+                burst = self.free_count >= self.batch + more && self.prev_free_high != 0;
                 self.prev_free_high = 1;
             } else {
                 self.prev_free_high = 0;
             }
         }
         self.link(frames, i, block, End::Head);
-        let surplus = if tuned {
+        let surplus = if tuned.is_some() {
             if self.free_count < self.batch << SCALE_MAX {
                 self.free_count += order.frames() as i32;
             }

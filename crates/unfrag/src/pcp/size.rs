@@ -70,7 +70,11 @@ impl SetSize {
                     return fixed(batch, (share / cpus).max(floor));
                 }
                 let min = (low / cpus).max(floor);
-                let max = if tuned { pages / 8 / cpus } else { min };
+                let max = if tuned.is_some() {
+                    pages / 8 / cpus
+                } else {
+                    min
+                };
                 SetSize {
                     batch,
                     high_min: min,

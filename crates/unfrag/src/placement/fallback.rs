@@ -9,7 +9,9 @@ use super::free_area::FreeArea;
 use super::list::End;
 use super::lists::{BlockCounts, FreeBlock};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
-use crate::kernel::{ClaimTest, Fallback as FallbackRule, PageblockRules, Remainder, ScanDown};
+use crate::kernel::{
+    ClaimTest, Fallback as FallbackRule, PageblockRules, Remainder, ScanDown, Steal,
+};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
 
 /// The types that a request may fall back to, in order (`fallbacks`).
@@ -27,6 +29,13 @@ struct Found {
     ix: FrameIx,
     order: Order,
     victim: MigrateType,
+}
+
+impl Found {
+    /// Whether it is smaller than a pageblock.
+    fn is_part(&self, frames: &Frames) -> bool {
+        self.order < frames.geometry.block_order
+    }
 }
 
 /// What one fallback step did.
@@ -47,16 +56,23 @@ impl FreeArea {
     ) -> Option<Taken> {
         let mut boosts = 0;
         let found = match &rules.fallback {
-            FallbackRule::ClaimThenSteal { boost } => {
+            FallbackRule::ClaimThenSteal { boost, steal } => {
                 let mut found = None;
                 if *mode == RmqueueMode::Normal {
-                    let (claimed, tries) = self.claim_block(frames, rules, request);
+                    let (claimed, tries) = self.claim_block(frames, (rules, *steal), request);
                     found = claimed;
                     boosts = if boost.is_some() { tries } else { 0 };
                 }
                 if found.is_none() && !request.nofragment {
-                    found = self.steal(frames, request);
-                    *mode = RmqueueMode::after(found.is_some());
+                    let smallest = self.find_smallest(frames, request);
+                    found = smallest.map(|found| self.steal(frames, request, found));
+                    match steal {
+                        Steal::Smallest => *mode = RmqueueMode::after(found.is_some()),
+                        Steal::Largest => {
+                            let small = smallest.is_some_and(|f| f.is_part(frames));
+                            boosts += u32::from(boost.is_some() && small);
+                        }
+                    }
                 }
                 found
             }
@@ -245,12 +261,12 @@ impl FreeArea {
         n.free + alike >= size / 2 || self.ungrouped
     }
 
-    /// 6.10 and later, first try: take over a whole pageblock, from the largest order down. Says how
-    /// many pageblocks it tried.
+    /// 6.10 and later, first try: take over a whole pageblock, from the largest order down, or where the era has it so steal
+    /// from the first one that it may not have. Says how many pageblocks it tried.
     fn claim_block(
         &mut self,
         frames: &Frames,
-        rules: &PageblockRules,
+        (rules, steal): (&PageblockRules, Steal),
         request: BlockRequest,
     ) -> (Option<(Step, Fallback)>, u32) {
         let mut tries = 0;
@@ -279,19 +295,22 @@ impl FreeArea {
                 frames.set_block_type(ix, mt);
                 return (Some((Step::Moved, fallback(frames, request, found))), tries);
             }
+            if steal == Steal::Largest {
+                return (Some(self.steal(frames, request, found)), tries);
+            }
         }
         (None, tries)
     }
 
-    /// 6.10 and later, second try: take the smallest block that fits and leave the rest alone.
-    fn steal(&mut self, frames: &Frames, request: BlockRequest) -> Option<(Step, Fallback)> {
-        let found = self.find_smallest(frames, request)?;
+    /// 6.10 and later: takes what is asked for out of a block and leaves the rest alone.
+    fn steal(&mut self, frames: &Frames, request: BlockRequest, found: Found) -> (Step, Fallback) {
         let Found { ix, order, victim } = found;
         self.lists.remove(frames, ix);
         let mt = victim;
         self.lists
             .expand(frames, FreeBlock { ix, order, mt }, request.order);
-        Some((Step::Direct(ix, victim), fallback(frames, request, found)))
+        let step = Step::Direct(ix, victim);
+        (step, fallback(frames, request, found))
     }
 }
 

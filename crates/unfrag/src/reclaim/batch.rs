@@ -188,7 +188,8 @@ impl PageBatch {
                 Fate::OwnerFreed => m.free_isolated(cpu, (self.lru, ix)),
                 Fate::Keep | Fate::Ask { .. } => self.held.push_tail(m.frames.table, ix),
                 Fate::Activate => {
-                    m.reclaim.pgactivate += 1;
+                    // In generations nothing is activated: it is in the youngest one again.
+                    m.reclaim.pgactivate += u64::from(!m.policy.sysctl.lru_gen);
                     let file = !flags.contains(PageFlags::SWAPBACKED);
                     m.lrus[self.lru.index()].recent_rotated[usize::from(file)] += 1;
                     m.pages().put_flags(ix, flags | PageFlags::ACTIVE);
@@ -257,7 +258,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Isolates a page: moves it from its list to `held`. Returns false if it was on no list.
-    fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> bool {
+    pub(super) fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> bool {
         let Some(lru) = self.pages().isolate(of, ix, held) else {
             return false;
         };
@@ -373,12 +374,16 @@ impl<H: Host> Manager<'_, H> {
         let nr = nr.min(SWAP_CLUSTER_MAX);
         let list = (of, Lru::new(file, false));
         let seen = self.isolate_lru_pages(list, nr, sc.window(rule), held);
-        sc.scanned += seen;
         sc.unreported.0 += seen as u32;
+        self.lrus[of.index()].recent_scanned[usize::from(file)] += seen;
+        self.count_scanned(of, seen, sc);
+    }
+
+    /// Counts pages that were looked at to evict them.
+    pub(super) fn count_scanned(&mut self, of: LruId, seen: u64, sc: &mut ScanControl) {
+        sc.scanned += seen;
         self.note_freed(of);
-        let lists = &mut self.lrus[of.index()];
-        lists.pages_scanned += seen;
-        lists.recent_scanned[usize::from(file)] += seen;
+        self.lrus[of.index()].pages_scanned += seen;
         if sc.kswapd {
             self.reclaim.pgscan_kswapd += seen;
         } else {

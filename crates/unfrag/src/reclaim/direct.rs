@@ -1,9 +1,11 @@
 //! Direct reclaim: a request that found nothing reclaims by itself. `spec: 4.3 (6), 4.8`
 
 use super::batch::PageBatch;
-use super::lru_scan::{LruScan, Work};
+use super::lru_scan::Work;
+use super::scan::Scan;
 use super::scan_control::ScanControl;
-use super::waits::{HZ_OVER_10_MS, congestion_wait, pressure, second_wait, turn};
+use super::waits::{HZ_OVER_10_MS, congestion_wait, second_wait, turn};
+use crate::compact::compact_gap;
 use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -30,9 +32,11 @@ pub(crate) struct DirectReclaim {
     /// Zones that the request could use.
     zones: ZoneList,
     at: usize,
-    scan: Option<LruScan>,
+    scan: Option<Scan>,
     batch: PageBatch,
     total_scanned: u64,
+    /// Pages freed before the last priority.
+    freed_before: u64,
     /// It waited for kswapd, and kswapd freed nothing meanwhile.
     pub throttle_failed: bool,
     phase: Phase,
@@ -79,6 +83,7 @@ impl DirectReclaim {
             scan: None,
             batch: PageBatch::new(),
             total_scanned: 0,
+            freed_before: 0,
             throttle_failed: false,
             phase: if may_throttle {
                 Phase::Throttle
@@ -156,7 +161,7 @@ impl DirectReclaim {
                     let lrus = &self.lrus[..self.len];
                     let lru_pages = lrus.iter().map(|&v| m.reclaimable_pages(v)).sum();
                     return Step::Need(Need::Shrink {
-                        scanned: pressure(self.sc.scanned),
+                        scanned: m.shrink_pressure(&self.sc, lru_pages),
                         lru_pages,
                     });
                 }
@@ -224,7 +229,7 @@ impl DirectReclaim {
                     self.at += 1;
                     continue;
                 }
-                self.scan = Some(LruScan::new(m, lru, &self.sc, &mut self.batch));
+                self.scan = Some(Scan::new(m, lru, &self.sc, &mut self.batch));
             }
             let answer = core::mem::replace(answer, Answer::Go);
             let work = Work {
@@ -243,12 +248,34 @@ impl DirectReclaim {
         None
     }
 
+    /// Whether it is for a costly order, and has not yet made the room that compaction needs. `spec: 4.8`
+    fn goes_on_for_room<H: Host>(&self, m: &Manager<'_, H>) -> bool {
+        let (order, rules) = (self.sc.order, &m.policy.rules.reclaim);
+        if !rules.direct_makes_room || m.policy.sysctl.lru_gen || order <= Order::COSTLY {
+            return false;
+        }
+        let none = AllocFlags::empty();
+        let mut zones = self.zones.zones();
+        let has_room = zones.any(|z| {
+            let free = m.zone(z).counter;
+            m.has_room(z, order, none, ZoneKind::Movable, free)
+        });
+        !has_room && self.sc.reclaimed < compact_gap(order)
+    }
+
     /// What follows a priority: done, a nap, or the next one.
     fn after_priority<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<bool>> {
         let scanned = core::mem::take(&mut self.sc.scanned);
         self.total_scanned += scanned;
+        let freed =
+            self.sc.reclaimed - core::mem::replace(&mut self.freed_before, self.sc.reclaimed);
         if self.sc.reclaimed >= SWAP_CLUSTER_MAX {
-            return Some(Step::Done(true));
+            if freed == 0 || !self.goes_on_for_room(m) {
+                return Some(Step::Done(true));
+            }
+            // Once more at the same priority.
+            self.phase = Phase::Zones;
+            return (self.sc.unreported.0 > 0).then(|| Step::Need(turn(&mut self.sc)));
         }
         if self.sc.priority == 0 {
             let lrus = &self.lrus[..self.len];

@@ -71,8 +71,17 @@ pub(super) fn decide<H: Host>(
             Fate::Keep
         };
     }
-    let (young, called) = page_referenced(m, ix);
     let mapped = flags.contains(PageFlags::MAPPED);
+    let (young, called) = if m.policy.sysctl.lru_gen {
+        // How often it was read decided before whether it is here.
+        if mapped && flags.contains(PageFlags::YOUNG) {
+            m.pages().put_flags(ix, flags - PageFlags::YOUNG);
+            return Fate::Activate;
+        }
+        (false, false)
+    } else {
+        page_referenced(m, ix)
+    };
     let spares = !sc.lumpy(rules.high_order) || sc.order <= Order::COSTLY;
     if rules.used_once_stays {
         if young && (!file || called || flags.contains(PageFlags::EXEC)) {
@@ -117,6 +126,8 @@ pub(super) fn ask<H: Host>(m: &Manager<'_, H>, ix: FrameIx, unmap: bool, content
         key,
         unmap,
         content,
+        reread: m.policy.sysctl.lru_gen
+            && m.frames.state(ix).flags().contains(PageFlags::REFERENCED),
     }
 }
 

@@ -3,6 +3,7 @@
 //! - `scan_control`: what a scan may do, and what it found. `fate`: the decision about one page.
 //! - `batch`: pages are taken off the tails of LRU lists, and their owners asked to let go.
 //! - `balance`: how much of each list is scanned. `lru_scan`: the scan of one zone or node at one priority.
+//!   `generation_scan`: the same where pages stand in generations. `scan`: one of the two.
 //! - `direct`: a request that finds nothing reclaims by itself.
 //! - [`Kswapd`]: the daemon that does so ahead of demand.
 //! - `waits`: the waits of each era.
@@ -16,8 +17,10 @@ mod balance;
 mod batch;
 mod direct;
 mod fate;
+mod generation_scan;
 mod kswapd;
 mod lru_scan;
+mod scan;
 mod scan_control;
 mod waits;
 

@@ -2,7 +2,7 @@
 //!
 //! - `support`: a host that records events, and managers made by hand. `model`: a naive allocator to compare
 //!   with. `properties` runs both with the same random operations; `flips` changes each rule of each era.
-//! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
+//! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_12`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
 //! - `maps`: unfrag's own engine. `shared`: many CPUs on it. `evacuate`: making whole free blocks there.
@@ -17,6 +17,7 @@ mod evacuate;
 mod flips;
 mod geometry;
 mod grouping_6_1;
+mod grouping_6_12;
 mod grouping_6_18;
 mod grouping_old;
 mod maps;

@@ -17,6 +17,7 @@ mod breakdown;
 mod chance;
 mod compaction_totals;
 pub mod ensemble;
+mod generations;
 mod huge_setting;
 mod member;
 mod observe;

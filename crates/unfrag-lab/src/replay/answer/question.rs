@@ -1,5 +1,6 @@
 //! One kernel and its settings, as a replay is asked for them.
 
+use super::generations::{self, Generations, Known};
 use super::huge_setting::{HugeQuestion, huge_question, is_of_huge_pages};
 use super::options::{CompactionChoice, Options, ReclaimChoice};
 use super::proactiveness::{Guess, proactiveness};
@@ -7,7 +8,7 @@ use super::schedule::{PROACTIVENESS, Schedule};
 use crate::era::settings::{RecordedSettings, Setting};
 use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;
-use crate::replay::model::Prepared;
+use crate::replay::model::{Prepared, recorded_preset};
 use crate::replay::start::StartChoice;
 use std::collections::BTreeSet;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
@@ -21,6 +22,8 @@ pub(super) struct Question<'q> {
     pub(super) huge: HugeQuestion,
     /// What of the recorded host's settings is guessed.
     pub(super) guessed: Option<Guess>,
+    /// Whether it reclaims by generations, where nothing else is asked for.
+    generations: Generations,
     /// Whether it is the era that was recorded.
     pub(super) recorded_era: bool,
     /// Whether it is the recorded kernel with its recorded settings, so that its snapshots can be compared.
@@ -45,6 +48,16 @@ impl Prepared<'_> {
             value: g.percent.to_string(),
             at: Some(self.since_first(g.from)),
         }));
+        let recorded = self.settings(&given);
+        let own = recorded_preset(self.era);
+        let generations = generations::recorded(own, &recorded, &self.snapshots, self.start.time);
+        let generations = match p.name == own.name {
+            true => generations,
+            false => generations::of_another(p, own, generations),
+        };
+        if generations.known != Known::Recorded {
+            given.push(generations::setting(generations.on));
+        }
         let recorded = self.settings(&given);
         let time_of = |ns| self.after_first(ns);
         let huge = huge_question(&recorded, &options.set)?;
@@ -74,6 +87,7 @@ impl Prepared<'_> {
                 && !schedule.moves_marks
                 && options.memory.is_none(),
             guessed,
+            generations,
             schedule,
             huge,
             options,
@@ -147,16 +161,42 @@ impl Question<'_> {
                 names.join(", ")
             ));
         }
-        let generations = recorded.value("lru_gen/enabled", prepared.start.time);
-        let generations =
-            generations.and_then(|v| u64::from_str_radix(v.trim_start_matches("0x"), 16).ok());
-        if generations.is_some_and(|bits| bits & 1 == 1) && self.reclaims(&prepared.reclaim) {
-            all.push(
-                "The recorded kernel reclaims by generations (MGLRU, lru_gen/enabled), this model by active and inactive \
-                 lists: which pages go, how many at a time and by whom will differ."
-                    .into(),
-            );
+        let is_asked = self
+            .options
+            .set
+            .iter()
+            .any(|s| s.name == generations::ENABLED);
+        if !is_asked
+            && self.preset.rules.generations().is_some()
+            && self.reclaims(&prepared.reclaim)
+        {
+            all.extend(self.said_of_generations());
         }
         all
+    }
+
+    /// What a reader must know of whether the kernel reclaims by generations, if nobody recorded it.
+    fn said_of_generations(&self) -> Option<String> {
+        let Generations { on, known } = self.generations;
+        let does = if on {
+            "reclaims by generations (MGLRU)"
+        } else {
+            "reclaims by active and inactive lists, not by generations (MGLRU)"
+        };
+        let (name, kernel) = (generations::ENABLED, self.preset.name);
+        Some(match known {
+            Known::Recorded => return None,
+            Known::Inferred => format!(
+                "Counters of the recording show that its kernel {does}; {name} was not recorded."
+            ),
+            Known::AsBuilt if self.recorded_era => format!(
+                "The recording does not show {name} of its host. That its kernel {does} is assumed, as Debian builds \
+                 {kernel}: say what it was (--recorded {name}=y or n)."
+            ),
+            Known::AsBuilt => format!(
+                "{kernel} {does}, as Debian builds it; ask for the other with --set {name}={}.",
+                if on { "n" } else { "y" }
+            ),
+        })
     }
 }

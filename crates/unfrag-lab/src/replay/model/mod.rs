@@ -32,7 +32,7 @@ pub use host::ReplayHost;
 pub use huge_rules::{Advised, HugeRules, Silent};
 pub use huge_touches::Touches;
 pub use inference::{Inferred, infer};
-pub use prepared::Prepared;
+pub use prepared::{Prepared, recorded_preset};
 pub use reboot::{reboot, resized};
 pub use sim::Sim;
 pub use tally::Tally;

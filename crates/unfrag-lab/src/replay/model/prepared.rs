@@ -146,7 +146,8 @@ impl<'r> Prepared<'r> {
     }
 }
 
-fn recorded_preset(era: Era) -> &'static Preset {
+/// The preset of the recorded kernel.
+pub fn recorded_preset(era: Era) -> &'static Preset {
     match preset(era.preset()) {
         Some(p) => p,
         None => unreachable!("every era has a preset"),

@@ -153,7 +153,7 @@ impl<'m> Sim<'m> {
     /// shrink then. In which part of a second they run is not recorded.
     fn tick(&mut self, time: u64) {
         let rules = self.manager.inspect().rules();
-        let tuned = matches!(rules.pcp, Pcp::Orders { tuned: true, .. });
+        let tuned = matches!(rules.pcp, Pcp::Orders { tuned: Some(_) });
         let mut at = match self.next_tick {
             // What the lists of an idle host are after so long, they stay.
             Some(at) => at.max(time.saturating_sub(LONGEST_PAUSE_NS)),

@@ -32,8 +32,10 @@ impl World for TaskWorld<'_, '_> {
     ) -> T {
         let sim = self.cx.within();
         let (cpu, slots) = (sim.cpu_id(), sim.kernel_ref().free_slots());
+        let now = sim.now();
         let m = sim.manager();
         m.set_nr_swap_pages(slots);
+        m.set_time_ms(now / MS);
         let before = frames_compacted(m);
         let got = f(m, cpu);
         let frames = frames_compacted(m) - before;

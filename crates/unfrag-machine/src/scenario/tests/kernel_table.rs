@@ -71,6 +71,34 @@ fn changes_apply_to_another_base() {
 }
 
 #[test]
+// `spec: 4.10`
+fn generations_are_off_unless_a_scenario_turns_them_on() {
+    for name in ["6.1", "6.12", "6.18", "7.2"] {
+        let with = |keys: &str| kernel(&format!("[kernel]\nname = \"{name}\"\n{keys}"), None);
+        assert!(!with("").sysctl.lru_gen, "{name}");
+        let k = with("lru-gen = true\nlru-gen-min-ttl-ms = 1000");
+        assert_eq!(
+            (k.sysctl.lru_gen, k.sysctl.lru_gen_min_ttl_ms),
+            (true, 1000)
+        );
+        assert_eq!(k.changes, ["lru-gen = true", "lru-gen-min-ttl-ms = 1000"]);
+    }
+    for name in ["2.6.32", "5.9"] {
+        for key in [
+            "lru-gen = true",
+            "lru-gen = false",
+            "lru-gen-min-ttl-ms = 0",
+        ] {
+            let text = with(&format!("[kernel]\nname = \"{name}\"\n{key}"));
+            let e = Scenario::parse("s.toml", &text).and_then(|s| s.kernel(None));
+            let e = e.expect_err("it has none");
+            assert!(e.message.contains(name), "{}", e.message);
+            assert!(e.help.contains("lru-gen"), "{}", e.help);
+        }
+    }
+}
+
+#[test]
 fn impossible_rule_is_a_mistake() {
     let told = |text: &str| {
         let e = mistake(&with(text));

@@ -3,7 +3,11 @@
 use super::*;
 
 fn tuned(batch: i32, high_min: i32, high_max: i32) -> Rig {
-    let mut rig = Rig::new("6.18").stock(Movable);
+    tuned_as("6.18", batch, high_min, high_max)
+}
+
+fn tuned_as(era: &str, batch: i32, high_min: i32, high_max: i32) -> Rig {
+    let mut rig = Rig::new(era).stock(Movable);
     rig.set.batch = batch;
     (rig.set.high, rig.set.high_min, rig.set.high_max) = (high_min, high_min, high_max);
     rig
@@ -168,6 +172,22 @@ fn a_burst_in_6_18_needs_two_small_blocks_in_a_row() {
     rig.set.free_count = 100;
     rig.free(9024, 1, Movable);
     assert_eq!(rig.set.count, 3, "order 0 in between ends the row");
+}
+
+/// `spec: 3.2`
+#[test]
+fn a_burst_in_6_12_begins_at_a_batch() {
+    for (era, kept) in [("6.12", 0), ("6.18", 54), ("7.2", 54)] {
+        for (freed, kept) in [(4, kept), (3, 54), (24, 0)] {
+            let mut rig = tuned_as(era, 4, 40, 400);
+            rig.set.high = 200;
+            rig.hold(1, 8000, 50, Movable);
+            rig.free(9000, 1, Movable);
+            rig.set.free_count = freed;
+            rig.free(9008, 1, Movable);
+            assert_eq!(rig.set.count, kept, "{era}, {freed} freed of late");
+        }
+    }
 }
 
 /// `spec: 3.2`

@@ -11,11 +11,11 @@ use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, KswapdForm};
-use crate::lru::DEF_PRIORITY;
+use crate::lru::{DEF_PRIORITY, first_priority};
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 use crate::reclaim::batch::PageBatch;
-use crate::reclaim::lru_scan::LruScan;
+use crate::reclaim::scan::Scan;
 use crate::reclaim::scan_control::ScanControl;
 use crate::reclaim::waits::second_wait;
 use core::convert::Infallible;
@@ -40,7 +40,9 @@ pub struct Kswapd {
     /// The highest zone that is short, as a position in `zones`.
     end: usize,
     at: usize,
-    scan: Option<LruScan>,
+    /// The priority of the run's first pass.
+    first: u8,
+    scan: Option<Scan>,
     batch: PageBatch,
     total_scanned: u64,
     /// Pages looked at, and freed, when the pass began.
@@ -84,6 +86,7 @@ impl Kswapd {
             len: 0,
             end: 0,
             at: 0,
+            first: DEF_PRIORITY,
             scan: None,
             batch: PageBatch::new(),
             total_scanned: 0,
@@ -139,7 +142,7 @@ impl Kswapd {
                 Phase::Asleep => self.after_sleep(m),
                 Phase::ShortSleep => self.after_short_sleep(m, answer),
                 Phase::Begin => {
-                    self.begin();
+                    self.begin(m);
                     None
                 }
                 Phase::Priority => self.begin_priority(m, cpu),
@@ -214,12 +217,24 @@ impl Kswapd {
         }
     }
 
-    fn begin(&mut self) {
+    fn begin<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.sc.order = self.order;
-        self.sc.priority = DEF_PRIORITY;
+        self.first = self.first_priority(m);
+        self.sc.priority = self.first;
         (self.sc.scanned, self.sc.reclaimed) = (0, 0);
         self.total_scanned = 0;
         self.phase = Phase::Priority;
+    }
+
+    /// The priority of the first pass: in generations of some eras, that at which it is about to free its goal.
+    /// `spec: 4.10`
+    fn first_priority<H: Host>(&self, m: &Manager<'_, H>) -> u8 {
+        if m.generations().is_none_or(|g| !g.starts_by_size) {
+            return DEF_PRIORITY;
+        }
+        let lrus = self.lrus(m, self.len);
+        let pages = lrus.map(|lru| m.evictable_pages(lru, &self.sc)).sum();
+        first_priority(pages, self.pass_goal(m))
     }
 
     fn zone_ok<H: Host>(

@@ -8,8 +8,9 @@ use crate::kernel::{CongestionWait, KswapdForm, KswapdNap};
 use crate::lru::{DEF_PRIORITY, SWAP_CLUSTER_MAX};
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Throttle};
-use crate::reclaim::lru_scan::{LruScan, Work};
-use crate::reclaim::waits::{HZ_OVER_10_MS, congestion_wait, pressure, turn};
+use crate::reclaim::lru_scan::Work;
+use crate::reclaim::scan::Scan;
+use crate::reclaim::waits::{HZ_OVER_10_MS, congestion_wait, turn};
 
 /// Zones with this many times their high mark are left alone.
 const PLENTY: u64 = 8;
@@ -98,6 +99,10 @@ impl Kswapd {
                 self.at += 1;
                 continue;
             }
+            if self.has_enough(m) {
+                self.scan = None;
+                return self.shrink(m);
+            }
             let work = Work {
                 sc: &mut self.sc,
                 batch: &mut self.batch,
@@ -108,7 +113,7 @@ impl Kswapd {
                 return Some(need);
             }
             self.scan = None;
-            return self.shrink();
+            return self.shrink(m);
         }
         self.after_zones(m)
     }
@@ -122,7 +127,7 @@ impl Kswapd {
         // Lists that zones share are scanned once a pass.
         let earlier = &self.zones[..self.at];
         let twice = per_node && earlier.iter().any(|&z| m.zone(z).lru == lru);
-        if twice || m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
+        if twice || m.all_unreclaimable(lru) && self.sc.priority != self.first {
             return false;
         }
         if !Self::zone_ok(m, zone, self.order, 1, class) {
@@ -135,18 +140,31 @@ impl Kswapd {
         if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
             return true;
         }
-        let mut scan = LruScan::new(m, lru, &self.sc, &mut self.batch);
-        if per_node {
+        let mut scan = Scan::new(m, lru, &self.sc, &mut self.batch);
+        if let Scan::Lists(scan) = &mut scan
+            && per_node
+        {
             scan.enough = self.pass_start.1 + self.pass_goal(m);
         }
         self.scan = Some(scan);
         true
     }
 
-    pub(super) fn shrink(&mut self) -> Option<Need> {
+    /// In generations of some eras a pass is over once it has freed its goal and the marks hold. `spec: 4.10`
+    fn has_enough<H: Host>(&self, m: &Manager<'_, H>) -> bool {
+        let Some(Scan::Generations(scan)) = &self.scan else {
+            return false;
+        };
+        m.generations().is_some_and(|g| g.stops_at_marks)
+            && scan.is_between_batches()
+            && self.sc.reclaimed >= self.pass_start.1 + self.pass_goal(m)
+            && self.balanced(m, self.order)
+    }
+
+    pub(super) fn shrink<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Shrunk;
         Some(Need::Shrink {
-            scanned: pressure(self.sc.scanned),
+            scanned: m.shrink_pressure(&self.sc, self.lru_pages),
             lru_pages: self.lru_pages,
         })
     }
@@ -197,7 +215,8 @@ impl Kswapd {
         if per_node {
             // A pass that looked at as much as it was to free goes on at its priority.
             let least = if for_boost { BOOST_PRIORITY } else { 0 };
-            if self.sc.priority > least && (freed == 0 || looked < self.pass_goal(m)) {
+            let slow = freed == 0 || looked < self.pass_goal(m) || m.generations().is_some();
+            if self.sc.priority > least && slow {
                 self.sc.priority -= 1;
             }
         } else if self.sc.reclaimed >= SWAP_CLUSTER_MAX || self.sc.priority == 0 {
@@ -228,6 +247,6 @@ impl Kswapd {
         if drops && self.sc.reclaimed < SWAP_CLUSTER_MAX {
             self.order = Order::ZERO;
         }
-        self.begin();
+        self.begin(m);
     }
 }

@@ -251,7 +251,11 @@ fn priorities_of_a_costly_request() {
         // Back-ported to 6.1: one node alone is not worth more than one try.
         ("6.1", UNM | one_node, &[2]),
         ("5.9", UNM | one_node, &[2, 2]),
+        ("6.12", UNM | one_node, &[2, 2]),
         ("6.18", UNM | one_node, &[2, 2]),
+        // From 7.0 on that alone decides.
+        ("7.2", UNM | one_node, &[2]),
+        ("7.2", UNM | Gfp::NORETRY, &[2, 2]),
         // 2.6.36 compacts once, before it reclaims.
         ("2.6.36", UNM | Gfp::NORETRY, &[2]),
         ("2.6.36", (UNM - Gfp::FS) | Gfp::NORETRY, &[]),

@@ -71,7 +71,11 @@ impl Flips<'_> {
         });
         self.switch("compact.counts_deferred", |c| &mut c.counts_deferred);
         self.switch("compact.async_leaves_block", |c| &mut c.async_leaves_block);
-        self.switch("compact.thisnode_gives_up", |c| &mut c.thisnode_gives_up);
+        self.rule(
+            "compact.gives_up",
+            &[GivesUp::PutOff, GivesUp::PutOffOrOneNode, GivesUp::OneNode],
+            |r| Some(&mut compact(r)?.gives_up),
+        );
         self.switch("compact.kcompactd", |c| &mut c.kcompactd);
         let ahead = some.and_then(|c| c.proactive);
         self.rule("compact.proactive", &[None, ahead], |r| {

@@ -66,12 +66,23 @@ pub(crate) fn scan(r: &mut Rules) -> Option<&mut ScanDown> {
 pub(crate) fn boosts(r: &mut Rules) -> Option<&mut Option<Boost>> {
     match &mut pages(r)?.fallback {
         Fallback::ScanDown(s) => Some(&mut s.boost),
-        Fallback::ClaimThenSteal { boost } => Some(boost),
+        Fallback::ClaimThenSteal { boost, .. } => Some(boost),
     }
 }
 
 pub(crate) fn boost(r: &mut Rules) -> Option<&mut Boost> {
     boosts(r)?.as_mut()
+}
+
+pub(crate) fn tuned(r: &mut Rules) -> Option<&mut Option<Tuned>> {
+    match &mut r.pcp {
+        Pcp::Orders { tuned } => Some(tuned),
+        _ => None,
+    }
+}
+
+pub(crate) fn tuning(r: &mut Rules) -> Option<&mut Tuned> {
+    tuned(r)?.as_mut()
 }
 
 pub(crate) fn of(era: &str) -> Rules {
@@ -116,6 +127,14 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
         "placement.fallback.boost.wakes",
         &[BoostWakes::AnyRequest, BoostWakes::IfItMay],
         |r| Some(&mut boost(r)?.wakes),
+    );
+    f.rule(
+        "placement.fallback.steal",
+        &[Steal::Largest, Steal::Smallest],
+        |r| match &mut pages(r)?.fallback {
+            Fallback::ClaimThenSteal { steal, .. } => Some(steal),
+            Fallback::ScanDown(_) => None,
+        },
     );
     f.rule("placement.unmovable_may_claim", &bools, |r| {
         Some(&mut pages(r)?.unmovable_may_claim)
@@ -200,7 +219,7 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
             Pcp::Kinds,
             Pcp::Searched,
             turns(Drain::BatchFree, true),
-            Pcp::Orders { tuned: false },
+            Pcp::Orders { tuned: None },
         ],
         |r| Some(&mut r.pcp),
     );
@@ -220,9 +239,13 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
         Pcp::PerType { keep_type, .. } => Some(keep_type),
         _ => None,
     });
-    f.rule("pcp.tuned", &bools, |r| match &mut r.pcp {
-        Pcp::Orders { tuned } => Some(tuned),
-        _ => None,
+    f.rule(
+        "pcp.tuned",
+        &[None, tuning(&mut of("6.18")).copied()],
+        tuned,
+    );
+    f.rule("pcp.tuned.late_burst", &bools, |r| {
+        Some(&mut tuning(r)?.late_burst)
     });
     f.rule("pcp_batch_cap_kbytes", &[512, 1024], |r| {
         Some(&mut r.pcp_batch_cap_kbytes)
@@ -332,6 +355,7 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
         ],
         |r| Some(&mut r.reclaim.lru.split_mut()?.active_files),
     );
+    f.generations();
     f.rule("reclaim.new_anon_active", &bools, |r| {
         Some(&mut r.reclaim.new_anon_active)
     });
@@ -374,6 +398,9 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
     });
     f.rule("reclaim.direct_writes_files", &bools, |r| {
         Some(&mut r.reclaim.direct_writes_files)
+    });
+    f.rule("reclaim.direct_makes_room", &bools, |r| {
+        Some(&mut r.reclaim.direct_makes_room)
     });
     f.compaction();
     f.all

@@ -7,6 +7,7 @@
 mod busy;
 mod compact_list;
 mod compaction;
+mod generation_list;
 mod list;
 mod scenes;
 pub(super) mod world;
@@ -88,6 +89,12 @@ const NO_EFFECT: &[NoEffect] = &[
         "the ratio is 1 below a GiB",
     ),
     (
+        "reclaim.lru.generations.stops_at_marks",
+        "*",
+        |r| r.generations().is_some_and(|g| !g.starts_by_size),
+        "a run that begins at the first priority has met the marks before one of its passes frees the goal",
+    ),
+    (
         "reclaim.high_order",
         "Compaction",
         |r| r.reclaim.high_order == HighOrder::Nothing,
@@ -124,8 +131,10 @@ const NO_EFFECT: &[NoEffect] = &[
         "compact.room",
         "Low",
         |r| {
-            r.compact
-                .is_some_and(|c| c.room == CompactRoom::LowIfCostly)
+            let lows = r
+                .compact
+                .is_some_and(|c| c.room == CompactRoom::LowIfCostly);
+            lows && !r.lists_follow_blocks()
         },
         "no run of these scenes begins between the min and the low mark; `compaction::vectors` has the numbers",
     ),
@@ -166,7 +175,7 @@ const NO_EFFECT: &[NoEffect] = &[
         "no run is asynchronous",
     ),
     (
-        "compact.thisnode_gives_up",
+        "compact.gives_up",
         "*",
         |r| !r.compact.is_some_and(|c| c.modes),
         "a costly request gives up only after a reclaim",
@@ -226,6 +235,10 @@ fn check(era: &Preset) -> Vec<String> {
         let mut runs = runs.filter(|(seed, (_, scene))| match **scene {
             "large" => *seed == 0,
             "compaction" => true,
+            // Nothing else depends on whether pages stand in generations.
+            "generations" | "generations, starved" | "stream" => {
+                *seed < SEEDS && flip.path.starts_with("reclaim.lru.generations")
+            }
             _ => *seed < SEEDS,
         });
         let seen = runs.find_map(|(seed, (i, scene))| {

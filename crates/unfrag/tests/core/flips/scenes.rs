@@ -4,7 +4,7 @@ use super::busy::Busy;
 use super::compaction;
 use super::support::zone;
 use super::world::*;
-use unfrag::reclaim::Context;
+use unfrag::reclaim::{Context, PageFlags};
 use unfrag::{CpuId, Gfp, NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
 pub(crate) const UNM: Gfp = Gfp::KERNEL;
@@ -184,6 +184,25 @@ pub(crate) fn reclaim(m: &mut M, c: &mut Chance, starved: bool) {
     }
 }
 
+/// Files are read, each page once, and kswapd alone makes room: its passes may free more than they are to.
+pub(crate) fn stream(m: &mut M, c: &mut Chance) {
+    let mut b = Busy::new(false);
+    for _ in 0..16_000 {
+        if over(m) {
+            return;
+        }
+        if let Some(p) = alloc(m, 0, 0, MOV) {
+            m.pages().lru_add_new(p, true, PageFlags::empty());
+        }
+        for _ in 0..1000 {
+            if b.answer.is_none() && !m.host().woken {
+                break;
+            }
+            b.step_kswapd(m, c);
+        }
+    }
+}
+
 /// Next to nothing can be reclaimed, and tasks want more than there is: reclaim gives up.
 pub(crate) fn hopeless(m: &mut M, c: &mut Chance) {
     let mut b = Busy::new(true);
@@ -210,13 +229,16 @@ pub(crate) fn hopeless(m: &mut M, c: &mut Chance) {
     }
 }
 
-pub(crate) const SCENES: [&str; 8] = [
+pub(crate) const SCENES: [&str; 11] = [
     "hopeless",
     "churn",
     "churn, low marks",
     "reclaim",
     "reclaim, one zone",
     "starved",
+    "generations",
+    "generations, starved",
+    "stream",
     "compaction",
     "large",
 ];
@@ -255,6 +277,20 @@ pub(crate) fn run<'a>(
             with_manager(&compaction::machine(), rules, sysctl, by, compaction::scene)
         }
         "hopeless" => with_manager(&small, rules, cached, by, hopeless),
+        "generations" | "generations, starved" => {
+            let sysctl = cached.with(|s| s.lru_gen = true);
+            let starved = scene == "generations, starved";
+            with_manager(&small, rules, sysctl, by, |m, c| reclaim(m, c, starved))
+        }
+        "stream" => {
+            let one = [zone(0, ZoneKind::Normal, 0x400, 12_288)];
+            let sysctl = cached.with(|s| {
+                s.lru_gen = true;
+                s.min_free_kbytes = 128;
+                s.watermark_boost_factor = 0;
+            });
+            with_manager(&one, rules, sysctl, by, stream)
+        }
         "starved" => with_manager(&small, rules, cached, by, |m, c| reclaim(m, c, true)),
         "reclaim, one zone" => {
             let one = [zone(0, ZoneKind::Normal, 0x400, 6144)];

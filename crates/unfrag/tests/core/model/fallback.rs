@@ -144,20 +144,23 @@ impl Model {
         zone.boosted |= wake;
     }
 
-    // ---- 6.18
+    // ---- 6.12 and later
 
     fn take_hygiene(&mut self, z: usize, ask: Ask, stole: &mut bool) -> Option<(u64, MigrateType)> {
-        if !*stole && let Some(pfn) = self.claim(z, ask) {
-            return Some((pfn, ask.mt));
+        if !*stole && let Some(claimed) = self.claim(z, ask) {
+            return Some(claimed);
         }
         if ask.nofragment {
             return None;
         }
         for order in ask.order..=10 {
             if let Some((victim, pfn)) = self.zones[z].first_of_row(order, ask.mt) {
+                if self.early && order < 9 {
+                    self.boost(z, ask.wake);
+                }
                 self.unlink(z, pfn);
                 self.split(z, pfn, order, ask.order, victim);
-                *stole = true;
+                *stole = !self.early;
                 return Some((pfn, victim));
             }
         }
@@ -165,7 +168,8 @@ impl Model {
         None
     }
 
-    fn claim(&mut self, z: usize, ask: Ask) -> Option<u64> {
+    /// A block of a pageblock that becomes the request's; in 6.12 also one that does not. The list that it is from.
+    fn claim(&mut self, z: usize, ask: Ask) -> Option<(u64, MigrateType)> {
         let floor = if ask.nofragment {
             ask.order.max(9)
         } else {
@@ -175,25 +179,32 @@ impl Model {
             if order < 4 && ask.mt == Movable && !self.ungrouped {
                 return None;
             }
-            let Some((_, pfn)) = self.zones[z].first_of_row(order, ask.mt) else {
+            let Some((victim, pfn)) = self.zones[z].first_of_row(order, ask.mt) else {
                 continue;
             };
             if order >= 9 {
                 self.unlink(z, pfn);
                 self.set_block_types(pfn, order, ask.mt);
                 self.split(z, pfn, order, ask.order, ask.mt);
-                return Some(pfn);
+                return Some((pfn, ask.mt));
             }
             self.boost(z, ask.wake);
             let (block, end) = self.block_around(pfn);
-            if block < self.zones[z].start() || end > self.zones[z].end() {
-                continue;
-            }
-            let (free, movable) = self.tally(block, end);
-            if self.half(pfn, ask.mt, free, movable) {
+            let whole = block >= self.zones[z].start() && end <= self.zones[z].end();
+            let (free, movable) = if whole {
+                self.tally(block, end)
+            } else {
+                (0, 0)
+            };
+            if whole && self.half(pfn, ask.mt, free, movable) {
                 self.move_pageblock(z, pfn, ask.mt);
                 self.set_block_type(pfn, ask.mt);
-                return self.smallest(z, ask.order, ask.mt);
+                return Some((self.smallest(z, ask.order, ask.mt)?, ask.mt));
+            }
+            if self.early {
+                self.unlink(z, pfn);
+                self.split(z, pfn, order, ask.order, victim);
+                return Some((pfn, victim));
             }
         }
         None

@@ -133,6 +133,8 @@ pub struct Model {
     pub family: Family,
     /// The preset `unfrag`.
     pub own: bool,
+    /// 6.12: it steals from the largest block, and a burst of frees is over sooner.
+    pub early: bool,
     pub shape: Shape,
     pub block_order: u8,
     pub sysctl: Sysctl,
@@ -170,7 +172,7 @@ impl Model {
                 Shape::PerType([Unmovable, Movable, Reclaimable]),
             ),
             "6.1" => (Family::Modern, Shape::Fixed),
-            "6.18" | "unfrag" => (Family::Hygiene, Shape::Tuned),
+            "6.12" | "6.18" | "7.2" | "unfrag" => (Family::Hygiene, Shape::Tuned),
             other => panic!("the model does not know {other}"),
         };
         let base = zones[0].start.0 & !1023;
@@ -185,6 +187,7 @@ impl Model {
             era,
             family,
             own: era == "unfrag",
+            early: era == "6.12",
             shape,
             block_order,
             sysctl: *m.inspect().sysctl(),

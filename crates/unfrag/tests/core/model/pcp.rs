@@ -199,10 +199,16 @@ impl Model {
 
     fn tuned_free(&mut self, z: usize, order: u8, count: i64) -> i64 {
         let (reclaim, below) = (self.zones[z].reclaim, self.zones[z].below_high);
+        let early = self.early;
         let s = self.set(z);
         s.factor /= 2;
         let small = (1..=3).contains(&order);
-        let burst = small && s.row_of_small && s.free_count >= s.batch + s.high_min / 2;
+        let long = if early {
+            s.batch
+        } else {
+            s.batch + s.high_min / 2
+        };
+        let burst = small && s.row_of_small && s.free_count >= long;
         s.row_of_small = small;
         if s.free_count < s.batch << 5 {
             s.free_count += 1 << order;

@@ -2,6 +2,7 @@
 //! pages. `spec: 4`
 
 mod evictions;
+mod generations;
 mod kswapd;
 mod lru;
 mod node;
@@ -55,6 +56,8 @@ struct Owners {
     /// Pages whose writing has begun.
     writing: Vec<Pfn>,
     released: u64,
+    /// Pages that were released.
+    gone: BTreeSet<Pfn>,
     /// Pages of which reclaim asked that they be unmapped.
     asked: BTreeSet<Pfn>,
 }
@@ -76,6 +79,7 @@ impl Owners {
             Content::Clean => {
                 self.in_swap.remove(&page);
                 self.released += 1;
+                self.gone.insert(page);
                 Verdict::Released
             }
             Content::Dirty => Verdict::Dirty,

@@ -77,6 +77,7 @@ impl ReplayKswapd {
                 self.answer = Answer::Left(0);
             }
             m.set_nr_swap_pages(pages.swap_left());
+            m.set_time_ms(at / 1_000_000);
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
             let need = self.kswapd.run(m, cpu, answer);
             if need == Need::Evict {

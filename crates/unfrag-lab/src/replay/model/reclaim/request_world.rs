@@ -28,6 +28,7 @@ impl World for RequestWorld<'_, '_> {
 
     fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, ReplayHost>, CpuId) -> T) -> T {
         self.m.set_nr_swap_pages(self.pages.swap_left());
+        self.m.set_time_ms(self.now / 1_000_000);
         f(self.m, self.cpu)
     }
 
