@@ -5,6 +5,7 @@ use super::lru_scan::Work;
 use super::scan::Scan;
 use super::scan_control::ScanControl;
 use super::waits::{HZ_OVER_10_MS, congestion_wait, second_wait, turn};
+use crate::compact::compact_gap;
 use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -253,12 +254,7 @@ impl DirectReclaim {
         if !rules.direct_makes_room || m.policy.sysctl.lru_gen || order <= Order::COSTLY {
             return false;
         }
-        let none = AllocFlags::empty();
-        let mut zones = self.zones.zones();
-        !zones.any(|z| {
-            let free = m.zone(z).counter;
-            m.has_room(z, order, none, ZoneKind::Movable, free)
-        })
+        self.sc.reclaimed < compact_gap(order)
     }
 
     /// What follows a priority: done, a nap, or the next one.
