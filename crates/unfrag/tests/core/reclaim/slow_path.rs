@@ -230,7 +230,7 @@ fn a_costly_request_of_6_12_makes_room_for_compaction_where_pages_are_on_lists()
     for (name, lru_gen, order, freed) in [
         ("6.1", false, 9, 32..100),
         ("6.12", false, 9, 1024..1100),
-        ("6.12", false, 3, 32..100),
+        ("6.12", false, 4, 32..100),
         ("6.12", true, 9, 64..65),
         ("6.18", false, 9, 32..100),
     ] {

@@ -16,8 +16,9 @@
 //! - A kswapd works from one operation to the next, and is suspended at the time of the next one. A world
 //!   returns only when the need is met, so `ReplayKswapd` steps the kswapd as far as the trace has come.
 //!
-//! kswapd runs in the trace's time. A page that it looks at takes as long as in the recorded run of that time, or the last
-//! before it ([`Pace`]): a burst is as fast as it was, and a run that others held up as slow. A page that it writes takes
+//! kswapd runs in the trace's time. A page that it looks at takes as much CPU time as on the recorded host,
+//! and kswapd has the share of the CPU that other tasks left it there; where the recorded kernel reclaimed by
+//! generations, as long as in the recorded run of that time ([`Pace`]). A page that it writes takes
 //! as long as on the recorded swap device at its busiest. Each node has its own kswapd, with the pace of the
 //! recorded runs of that node.
 //!
