@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares each recording's what-ifs with what the kernels that were asked for did; see ./run.
 
-compare.py OUT UNFRAG [--fitted FILE] [--shipped FILE] [--measured FILE] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
+compare.py OUT UNFRAG [--fitted FILE] [--shipped FILE] [--measured FILE] [--limit SECONDS] reads OUT/runs and OUT/recordings, and writes OUT/rows.tsv, OUT/rows.json, OUT/table.txt,
 OUT/table.md and OUT/unanswered.tsv. The exit status is 0 whatever the predictions are worth: it is 1 if nothing could be compared.
 """
 
@@ -48,11 +48,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("unfrag")
+    parser.add_argument("--limit", type=int, default=600, help="seconds for an answer")
     parser.add_argument("--fitted")
     parser.add_argument("--shipped")
     parser.add_argument("--measured", help="the errors that bars are made of: loads that are in it are shown apart")
     options = parser.parse_args()
-    asking = Asking(options.unfrag, options.out)
+    asking = Asking(options.unfrag, options.out, options.limit)
     fitted = fitted_by(options.fitted)
     loads, rows, unanswered = {}, [], []
     for run in all_runs(options.out):

@@ -11,8 +11,8 @@ class Refused(Exception):
 
 
 class Asking:
-    def __init__(self, unfrag, out):
-        self.unfrag = unfrag
+    def __init__(self, unfrag, out, limit=600):
+        self.unfrag, self.limit = unfrag, limit
         with open(unfrag, "rb") as file:
             self.version = hashlib.sha256(file.read()).hexdigest()[:12]
         self.directory = os.path.join(out, "answers")
@@ -31,7 +31,12 @@ class Asking:
         key = hashlib.sha256("\0".join([self.version, os.path.basename(recording)] + flags).encode()).hexdigest()[:20]
         path = os.path.join(self.directory, key + ".json")
         if not os.path.exists(path):
-            done = subprocess.run([self.unfrag, "replay", recording, "--json"] + flags, capture_output=True, text=True)
+            command = [self.unfrag, "replay", recording, "--json"] + flags
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                # Not kept: with more time there may be an answer.
+                raise Refused("no answer within %d seconds" % self.limit)
             kept = {"flags": flags, "recording": os.path.basename(recording)}
             if not done.stdout.startswith("{"):
                 kept["refused"] = " ".join(done.stderr.split())[:400]

@@ -223,6 +223,12 @@ class Matrix(unittest.TestCase):
         with self.assertRaisesRegex(Refused, "broke down: no memory"):
             Asking(self.unfrag, self.out).replay("r.unfrag", [])
 
+    def test_a_question_that_takes_too_long_has_no_answer(self):
+        with open(self.unfrag, "w") as file:
+            file.write("#!/bin/sh\nexec sleep 20\n")
+        with self.assertRaisesRegex(Refused, "no answer within 1 seconds"):
+            Asking(self.unfrag, self.out, 1).replay("r.unfrag", [])
+
     def test_fitted_recordings_are_marked_whichever_side_they_are_on(self):
         path = os.path.join(self.out, "fitted")
         with open(path, "w") as file:
