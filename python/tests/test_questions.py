@@ -92,6 +92,9 @@ def test_rows_go_to_arrow_and_pandas():
 def test_an_answer_as_one_row():
     row = unfrag.replay(GCC, kernels=["6.1", "6.18"]).summary()
     assert row["6.18.totals.allocations"] > 0 and row["6.1.accuracy.free_pages_error.median"] < 0.1
+    bar = {name: row[f"6.18.what_if.free_pages_end.{name}"] for name in ("low", "predicted", "high", "verdict")}
+    assert bar["low"] <= bar["predicted"] <= bar["high"] and bar["verdict"] in ("more", "less", "same", None)
+    assert row["6.1.what_if.free_pages_end.verdict"] == "same"
     assert not any(isinstance(value, (list, dict)) for value in row.values())
     assert unfrag.simulate(BUILD).summary()["counters.pgfault"] > 0
 

@@ -46,8 +46,8 @@ pub struct Args {
     /// Kernels to replay it under, separated by commas; the recorded one if none is given
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = kernels(), ignore_case = true)]
     kernel: Vec<String>,
-    /// A sysctl to ask for, such as vm.min_free_kbytes=8192, from SECONDS after the first event on; without
-    /// @SECONDS from when the recorded host set its own while the trace ran, else from the beginning.
+    /// A sysctl to ask for, such as vm.min_free_kbytes=8192, or transparent_hugepage/enabled or /defrag; from SECONDS
+    /// after the first event on; without @SECONDS from when the recorded host set its own while the trace ran, else from the beginning.
     /// May be given several times, and a wrong name is answered with those that are known
     #[arg(long, value_name = "vm.NAME=VALUE[@SECONDS]", value_parser = Setting::parse)]
     set: Vec<Setting>,
@@ -70,8 +70,8 @@ pub struct Args {
     /// Whose compaction moves pages; if not given, the same one's as reclaim
     #[arg(long, value_enum)]
     compaction: Option<Compaction>,
-    /// Replays whose median is the answer, an odd number; 21 if not given. They differ in how fast kswapd
-    /// is, which is known roughly; where the model does not reclaim there is one
+    /// Replays whose median is the answer, an odd number; 21 if not given. They differ in what nobody recorded, such
+    /// as how fast kswapd is; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
     members: Option<u32>,
     /// Replay, too, where little of what the host allocated was recorded

@@ -147,3 +147,20 @@ fn rule_2_the_other_cpu_refilled_its_list_first() {
     assert_eq!(order, [(1, 512), (0, 520), (0, 521), (1, 513)]);
     assert_eq!(rewritten(&causes)[0].time, rewritten(&causes)[1].time);
 }
+
+/// The host had the frame in use, by whatever left no event that the model could follow.
+#[test]
+fn rule_2_no_allocation_goes_before_the_free_of_its_frame() {
+    let mut start = start(2);
+    start.free = vec![movable(FIRST + 512, 9)];
+    settle(&mut start);
+    let on = |cpu, page| Op {
+        cpu,
+        ..alloc(page, USER)
+    };
+    let free = op(Action::free(FIRST + 512, 0));
+    let recorded = [on(0, 520), free, on(1, 512)];
+    let (causes, found, _) = run(&start, &recorded);
+    assert_eq!(found.reordered, 0);
+    assert_eq!(rewritten(&causes), recorded);
+}

@@ -124,3 +124,14 @@ fn a_huge_replay_is_cut_down_and_says_so() {
     assert_eq!(map["types"][0].as_str().map(str::len), Some(985));
     assert_eq!(map["block_pages"], 512 * 13);
 }
+
+#[test]
+fn what_would_be_different_comes_first() {
+    let page = render(&example_report());
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(at("fewer stalls in direct reclaim: 20 to 60 instead of 178") < at("id=\"changes\""));
+    assert!(at("2 - 60 cannot say") < at("id=\"over-time\""));
+    let mut own = example_report();
+    own.kernels.truncate(1);
+    assert!(!render(&own).contains("id=\"changes\""));
+}

@@ -2,7 +2,7 @@
 
 mod report_support;
 
-use report_support::{example_ensemble, example_report};
+use report_support::{example_breakdown, example_ensemble, example_report};
 use unfrag_lab::replay::Report;
 use unfrag_lab::replay::answer::report::{Accuracy, Measure};
 use unfrag_lab::replay::view::terminal::render;
@@ -217,6 +217,90 @@ fn what_is_not_measured_limits_no_trust() {
     report.kernels[0].accuracy = None;
     let t = trust(&report);
     assert_eq!((t.grade, t.word()), (None, "not measured"));
+}
+
+/// The first kernel of the example is the recorded one as it was, of which nothing would be different.
+#[test]
+fn what_can_be_said_is_said_with_its_bar_and_what_cannot_is_named() {
+    let wide = Screen {
+        width: 400,
+        ..PLAIN
+    };
+    let text = render(&example_report(), &wide).to_string();
+    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "Under 2.6.32: fewer stalls in direct reclaim: 20 to 60 instead of 178; more pages moved: 9,000 to 15,000 instead of 1,204",
+        "higher unusable index of huge pages at the end: 0.800 to 1.000 instead of 0.609.",
+        "About the same: huge pages for faults.",
+        "Cannot say whether there is more or less of: free huge blocks at the end and unmovable pageblocks at the end.",
+        "2 - 60 cannot say",
+        "about 74 cannot say",
+        "held against real kernels; loads: build, service.",
+    ] {
+        assert!(words.contains(said), "{said}: {words}");
+    }
+    assert!(!words.contains("Under 6.1:"), "{words}");
+    assert!(
+        !words.contains("stalls in compaction:"),
+        "of none there are none"
+    );
+    let mut own = example_report();
+    own.kernels.truncate(1);
+    assert!(!render(&own, &PLAIN).contains("different"));
+}
+
+#[test]
+fn where_the_model_broke_down_no_view_has_a_number_of_it() {
+    let report = example_breakdown();
+    let text = render(&report, &PLAIN).to_string();
+    let html = unfrag_lab::replay::view::html::render(&report);
+    let svg = unfrag_lab::replay::view::svg::render(&report);
+    for (view, text) in [("text", &text), ("page", &html), ("picture", &svg)] {
+        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("No answer under 2.6.32"), "{view}");
+        assert!(!words.contains("instead of 178"), "{view}");
+    }
+    assert!(
+        text.contains("milder setting"),
+        "what the user can do: {text}"
+    );
+    assert!(!text.contains("         2.6.32\n"), "no column: {text}");
+}
+
+/// What was never measured is trusted little, however well the recorded kernel is replayed.
+#[test]
+fn trust_goes_by_the_kind_of_question_too() {
+    let mut report = example_report();
+    good(&mut report);
+    assert_eq!(trust(&report).grade, Some(Grade::High));
+    report.kernels[1].what_if.as_mut().unwrap().comparisons = 0;
+    let t = trust(&report);
+    assert_eq!(
+        (t.grade, t.decided_by),
+        (Some(Grade::Low), Some("the kind of question"))
+    );
+    let words = render(&report, &PLAIN).to_string();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    assert!(words.join(" ").contains("were not measured"));
+    report.kernels[1].what_if = None;
+    report.kernels[0].guessed_settings = vec!["vm.compaction_proactiveness".into()];
+    assert_eq!(
+        trust(&report).grade,
+        Some(Grade::Fair),
+        "{:?}",
+        trust(&report)
+    );
+}
+
+#[test]
+fn another_setting_of_the_recorded_kernel_is_not_another_kernel() {
+    let mut report = example_report();
+    report.kernels.truncate(1);
+    report.kernels[0].accuracy = None;
+    report.asked_settings = vec!["vm.min_free_kbytes=65536".into()];
+    let text = render(&report, &PLAIN).to_string();
+    assert!(!text.contains("None of the kernels"), "{text}");
+    assert!(text.contains("under other settings"), "{text}");
 }
 
 #[test]

@@ -121,8 +121,8 @@ class Answer(Part):
         return tables.rows(self._question, self._data)
 
     def summary(self) -> dict[str, Any]:
-        """The whole answer as one flat row: what is outside of lists, and of a replay the totals and the accuracy of each
-        kernel, as ``6.18.totals.allocstall``."""
+        """The whole answer as one flat row: what is outside of lists, and of a replay the totals, the accuracy and the
+        bars of each kernel, as ``6.18.totals.allocstall`` and ``6.18.what_if.allocstall.low``."""
         return tables.summary(self._question, self._data)
 
     def to_arrow(self) -> Any:

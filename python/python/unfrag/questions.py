@@ -65,7 +65,8 @@ def replay(
 
     Returns:
         The answer: ``recorded`` and, for each of ``kernels``, ``samples`` (a list of moments of zones; pages and blocks
-        are counts, indexes are 0 to 1), ``accuracy`` where the recorded kernel is replayed, ``totals``.
+        are counts, indexes are 0 to 1), ``accuracy`` where the recorded kernel is replayed, ``totals``, and ``what_if``:
+        what would change, number by number, each with its bar and a ``verdict``, which is ``None`` where nothing can be said.
 
     Raises:
         UnfragError: the recording cannot be read or replayed.

@@ -48,6 +48,12 @@ def rows(question: str, data: dict[str, Any]) -> list[Row]:
     return [flat(report) for report in data["reports"]]
 
 
+def _bar(change: dict[str, Any]) -> Row:
+    """What is predicted of a number, between which ends, and what can be said; ``None`` where nothing can."""
+    low, high = change["bar"] or (None, None)
+    return {"predicted": change["predicted"], "low": low, "high": high, "verdict": change["verdict"]}
+
+
 def summary(question: str, data: dict[str, Any]) -> Row:
     """The whole answer as one row: what is outside of lists, and the sums of each kernel of a replay or an experiment."""
     row = flat(data)
@@ -55,6 +61,11 @@ def summary(question: str, data: dict[str, Any]) -> Row:
         for kernel in data["kernels"]:
             parts = {name: kernel[name] for name in ("totals", "accuracy") if kernel[name]}
             row |= flat(parts, f"{kernel['kernel']}.")
+            what_if = kernel.get("what_if") or {"changes": []}
+            if kernel.get("broke_down"):
+                row[f"{kernel['kernel']}.broke_down"] = kernel["broke_down"]
+            bars = {change["name"]: _bar(change) for change in what_if["changes"]}
+            row |= flat({"what_if": bars}, f"{kernel['kernel']}.")
     if question == "experiment":
         for result in data["results"]:
             of = [result[name] for name in ("kernel", "machine", "variant") if result.get(name)]

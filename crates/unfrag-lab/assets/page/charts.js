@@ -23,7 +23,8 @@ function typeColor(name, index) {
 // Every source of samples: the recording, then the kernels.
 const sources = [];
 if (report.recorded.length) sources.push({ name: "recorded", samples: report.recorded, kernel: -1 });
-report.kernels.forEach((k, i) => sources.push({ name: k.kernel, samples: k.samples, kernel: i }));
+// A kernel without an answer has no curve.
+report.kernels.forEach((k, i) => k.samples.length && sources.push({ name: k.kernel, samples: k.samples, kernel: i }));
 // The end of the longest.
 showTime(Math.max(1e-9, ...sources.flatMap((s) => s.samples.map((x) => x.seconds))));
 

@@ -41,6 +41,9 @@ pub struct Predicted {
     pub thp_fault_alloc: [u64; 2],
     /// Pages that compaction moved (`pgmigrate_success`): current, advised.
     pub pgmigrate_success: [u64; 2],
+    /// Where it cannot be said whether a real host would have more or fewer free 2 MiB blocks: between how many it would
+    /// have in four of five cases.
+    pub cannot_say: Option<[f64; 2]>,
 }
 
 impl Advice {

@@ -7,7 +7,7 @@
 
 use super::advice::{Advice, Predicted};
 use crate::era::settings::Setting;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::replay::answer::report::KernelReport;
 use crate::replay::answer::{LEAST_SHARE, NoWatch, Options, replay};
@@ -40,9 +40,13 @@ pub fn predict(advice: &mut [Advice], recording: &Recording, name: &str) -> Resu
                     );
                     continue;
                 };
-                let p = compare(recording, name, setting, &from, value)?;
-                a.prediction = Some(in_words(&p));
-                a.predicted = Some(p);
+                match compare(recording, name, setting, &from, value)? {
+                    Ok(p) => {
+                        a.prediction = Some(in_words(&p));
+                        a.predicted = Some(p);
+                    }
+                    Err(why) => a.prediction = Some(why),
+                }
             }
         }
     }
@@ -55,8 +59,8 @@ fn compare(
     setting: &str,
     from: &str,
     to: &str,
-) -> Result<Predicted> {
-    let run = |value: &str| -> Result<End> {
+) -> Result<std::result::Result<Predicted, String>> {
+    let run = |value: &str| -> Result<KernelReport> {
         let options = Options {
             set: vec![Setting {
                 name: setting.to_owned(),
@@ -68,10 +72,20 @@ fn compare(
             ..Options::default()
         };
         let report = replay(recording, name, &options, &mut NoWatch)?;
-        Ok(report.kernels.first().map_or_else(End::default, End::of))
+        let kernel = report.kernels.into_iter().next();
+        kernel.ok_or_else(|| Error::lacking("a replay of it has no answer"))
     };
-    let ends = [run(from)?, run(to)?];
-    Ok(Predicted {
+    let both = [(from, run(from)?), (to, run(to)?)];
+    for (value, kernel) in &both {
+        if let Some(why) = &kernel.broke_down {
+            return Ok(Err(format!("no answer with {value}: {why}")));
+        }
+    }
+    let asked = both[1].1.what_if.as_ref();
+    let change = asked.and_then(|w| w.changes.iter().find(|c| c.name == "free_huge_blocks_end"));
+    let cannot_say = change.filter(|c| c.verdict.is_none()).and_then(|c| c.bar);
+    let ends = both.map(|(_, kernel)| End::of(&kernel));
+    Ok(Ok(Predicted {
         from: from.to_owned(),
         to: to.to_owned(),
         free_huge_blocks: ends.each_ref().map(|e| e.free_huge_blocks),
@@ -79,11 +93,11 @@ fn compare(
         free_pages: ends.each_ref().map(|e| e.free_pages),
         thp_fault_alloc: ends.each_ref().map(|e| e.thp_fault_alloc),
         pgmigrate_success: ends.each_ref().map(|e| e.pgmigrate_success),
-    })
+        cannot_say,
+    }))
 }
 
 /// What a replay came to.
-#[derive(Default)]
 struct End {
     free_huge_blocks: u64,
     failures: u64,
@@ -114,9 +128,12 @@ fn in_words(p: &Predicted) -> String {
             number::thousands(a)
         )
     };
+    let cannot_say = p.cannot_say.map_or_else(String::new, |[low, high]| {
+        format!("; whether a real host would have more or fewer free huge pages cannot be said ({low} to {high})")
+    });
     format!(
         "at the end of the recording {} free huge pages with {} than with {}, {} failed requests, {} pages moved by \
-         compaction",
+         compaction{cannot_say}",
         pair(p.free_huge_blocks),
         p.to,
         p.from,

@@ -6,7 +6,7 @@
 //!
 //! Invariant: of each name the values are in the order of time, and the first holds from the beginning.
 
-use super::sysctl;
+use super::{huge_pages, sysctl};
 use std::collections::BTreeMap;
 use std::fmt;
 use unfrag::Sysctl;
@@ -42,7 +42,10 @@ impl Setting {
             Some((value, seconds)) => (value, Some(nanoseconds(seconds)?)),
             None => (value, None),
         };
-        let (name, value) = sysctl::parse(&format!("{name}={value}"))?;
+        let (name, value) = match huge_pages::parse(name.trim(), value)? {
+            Some(of_huge_pages) => of_huge_pages,
+            None => sysctl::parse(&format!("{name}={value}"))?,
+        };
         Ok(Setting { name, value, at })
     }
 
@@ -75,7 +78,8 @@ impl Setting {
             Some((name, seconds)) => (name, Some(nanoseconds(seconds).ok()?)),
             None => (name, None),
         };
-        let is_setting = sysctl::NAMES.contains(&name);
+        let is_setting = sysctl::NAMES.contains(&name)
+            || huge_pages::parse(name, value).is_ok_and(|s| s.is_some());
         let (name, value) = (name.to_owned(), value.to_owned());
         is_setting.then_some(Setting { name, value, at })
     }

@@ -1,5 +1,6 @@
 //! Settings of a replay or a simulated kernel: sysctls by their Linux names.
 
+use super::huge_pages;
 use crate::error::{Asked, Error, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -144,7 +145,14 @@ pub fn switch(value: &str) -> Option<bool> {
 /// # Errors
 /// If there is no such setting, or it cannot have the value: a sentence that says what is possible.
 pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
-    let names = || format!("settings are {}", NAMES.join(", "));
+    let names = || {
+        format!(
+            "settings are {}, {}, {}",
+            NAMES.join(", "),
+            huge_pages::ENABLED,
+            huge_pages::DEFRAG
+        )
+    };
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("it should be NAME=VALUE; {}", names()))?;

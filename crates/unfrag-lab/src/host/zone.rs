@@ -259,6 +259,11 @@ impl Zone {
         self.info.as_ref()?.pages(name)
     }
 
+    /// One of zoneinfo's counters, such as `nr_zone_active_file`.
+    pub fn counted(&self, name: &str) -> Option<u64> {
+        counted(self.info.as_ref()?, name)
+    }
+
     pub(super) fn add_zoneinfo(&mut self, all: &ZoneInfo, info: &zoneinfo::Zone) {
         let page = |name| info.pages(name);
         self.managed = whole::managed(all, info);
@@ -271,12 +276,7 @@ impl Zone {
         let names: Vec<&str> = of_node.map(|z| z.name.as_str()).collect();
         let is_known = whole::has_all_zones(all, self.node) && !info.protection.is_empty();
         self.protection_from_kernel = is_known.then(|| kept(&info.protection, &names, Gfp::KERNEL));
-        let count = |names: &[&str]| {
-            names
-                .iter()
-                .find_map(|n| info.counters.get(n))
-                .map(|n| n.min(1 << 52))
-        };
+        let count = |names: &[&str]| names.iter().find_map(|n| counted(info, n));
         // By kernel: since 4.8, since 2.6.28, before.
         let inactive = count(&["nr_zone_inactive_file", "nr_inactive_file"]);
         let active = count(&["nr_zone_active_file", "nr_active_file"]);
@@ -292,6 +292,11 @@ impl Zone {
         self.cma_pages = count(&["nr_free_cma"]).or_else(|| none("nr_free_cma"));
         self.info = Some(info.clone());
     }
+}
+
+/// A counter of pages; no host has more than 2^52.
+fn counted(info: &zoneinfo::Zone, name: &str) -> Option<u64> {
+    info.counters.get(name).map(|n| n.min(1 << 52))
 }
 
 /// Free blocks of one migrate type.

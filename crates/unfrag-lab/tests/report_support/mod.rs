@@ -6,6 +6,8 @@ use unfrag_lab::replay::answer::report::{
     Accuracy, BlockMap, Ensemble, Failure, FrameMatch, HugeFaults, HugeWait, KernelReport, Measure,
     RecordingSummary, Report, Sample, SnapshotError, Spread, ZoneSample,
 };
+use unfrag_lab::replay::answer::what_if::class::{Asked, Begins, Class, Pressure};
+use unfrag_lab::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 
 /// Samples in the report.
 pub const SAMPLES: usize = 40;
@@ -104,6 +106,21 @@ pub fn example_ensemble() -> Report {
     report
 }
 
+/// The example with its second kernel out of memory, as a replay leaves it.
+#[allow(dead_code, reason = "not every test that draws reports needs one")]
+pub fn example_breakdown() -> Report {
+    let mut report = example_report();
+    let kernel = &mut report.kernels[1];
+    kernel.broke_down = Some(
+        "the model ran out of memory: 44,122 requests failed. Ask for a milder setting".into(),
+    );
+    kernel.what_if = None;
+    kernel.samples.clear();
+    kernel.totals.clear();
+    kernel.block_map = None;
+    report
+}
+
 fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
     let mut settings: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     settings.insert("vm.min_free_kbytes".into(), 3_271.into());
@@ -140,6 +157,7 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
         kernel: name.into(),
         recorded_era,
         broke_down: None,
+        what_if: Some(what_if(recorded_era)),
         guessed_settings: vec![],
         settings,
         accuracy: recorded_era.then(accuracy),
@@ -150,6 +168,70 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
         failures,
         block_map: Some(block_map(run)),
         notes,
+    }
+}
+
+/// What can be said of some numbers, and what cannot.
+fn what_if(is_own: bool) -> WhatIf {
+    let change =
+        |name: &'static str, recorded: f64, [low, predicted, high]: [f64; 3], verdict| Change {
+            name,
+            recorded: Some(recorded),
+            own: Some(recorded),
+            asked: predicted,
+            predicted,
+            bar: Some([low, high]),
+            instead_of: Some(recorded),
+            verdict,
+            reason: None,
+        };
+    let unknown = Change {
+        reason: Some("the bar of the difference is wider than the difference".into()),
+        ..change("free_huge_blocks_end", 41.0, [2.0, 8.0, 60.0], None)
+    };
+    let asked = vec![
+        change(
+            "thp_fault_alloc",
+            480.0,
+            [470.0, 482.0, 490.0],
+            Some(Verdict::Same),
+        ),
+        change("allocstall", 178.0, [20.0, 35.0, 60.0], Some(Verdict::Less)),
+        change("compact_stall", 0.0, [0.0, 0.0, 4.0], Some(Verdict::Same)),
+        change(
+            "pgmigrate_success",
+            1_204.0,
+            [9_000.0, 11_402.0, 15_000.0],
+            Some(Verdict::More),
+        ),
+        unknown,
+        change(
+            "unusable_huge_end",
+            0.609,
+            [0.8, 0.925, 1.0],
+            Some(Verdict::More),
+        ),
+        Change {
+            bar: None,
+            reason: Some("no prediction of this number was ever held against a real kernel".into()),
+            ..change("unmovable_blocks_end", 61.0, [0.0, 74.0, 0.0], None)
+        },
+    ];
+    let own = asked.iter().map(|c| Change {
+        verdict: Some(Verdict::Same),
+        reason: None,
+        asked: c.recorded.unwrap_or(0.0),
+        ..c.clone()
+    });
+    WhatIf {
+        class: Class {
+            pressure: Pressure::Reclaim,
+            asked: if is_own { Asked::Own } else { Asked::Kernel },
+            start: Begins::Counts,
+        },
+        comparisons: 12,
+        loads: vec!["build".into(), "service".into()],
+        changes: if is_own { own.collect() } else { asked },
     }
 }
 

@@ -31,6 +31,5 @@ pub(crate) use evacuate::HugeDemand;
 pub use kcompactd::{CHECK_INTERVAL_MS, Kcompactd};
 pub(crate) use mover::{Mover, Supply};
 pub use outcome::{Mode, Outcome, Priority};
-pub(crate) use suitable::compact_gap;
 pub(crate) use targets::{CLUSTER, Targets, has_room};
 pub use zone_run::Compaction;

@@ -11,7 +11,7 @@ use crate::stat::fragmentation_index;
 use crate::zone::Zone;
 
 /// Pages that must be free beyond the mark for a run to have targets (`compact_gap`).
-pub(crate) const fn compact_gap(order: Order) -> u64 {
+const fn compact_gap(order: Order) -> u64 {
     2 << order.0
 }
 

@@ -26,8 +26,8 @@ pub struct ReclaimRules {
     pub reserves_throttle: bool,
     /// Direct reclaim writes file pages (to 3.1).
     pub direct_writes_files: bool,
-    /// Direct reclaim of active and inactive lists for a costly order goes on until twice the block was freed (fits 6.12; not
-    /// measured elsewhere). Of generations it takes one batch.
+    /// Direct reclaim of active and inactive lists for a costly order goes on, as long as it frees anything, until compaction has
+    /// room. Of generations it takes one batch.
     pub direct_makes_room: bool,
 }
 

@@ -5,7 +5,6 @@ use super::lru_scan::Work;
 use super::scan::Scan;
 use super::scan_control::ScanControl;
 use super::waits::{HZ_OVER_10_MS, congestion_wait, second_wait, turn};
-use crate::compact::compact_gap;
 use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -248,13 +247,18 @@ impl DirectReclaim {
         None
     }
 
-    /// Whether it is for a costly order, and has not yet freed the room that compaction needs. `spec: 4.9`
+    /// Whether it is for a costly order, and has not yet made the room that compaction needs. `spec: 4.8`
     fn goes_on_for_room<H: Host>(&self, m: &Manager<'_, H>) -> bool {
         let (order, rules) = (self.sc.order, &m.policy.rules.reclaim);
         if !rules.direct_makes_room || m.policy.sysctl.lru_gen || order <= Order::COSTLY {
             return false;
         }
-        self.sc.reclaimed < compact_gap(order)
+        let none = AllocFlags::empty();
+        let mut zones = self.zones.zones();
+        !zones.any(|z| {
+            let free = m.zone(z).counter;
+            m.has_room(z, order, none, ZoneKind::Movable, free)
+        })
     }
 
     /// What follows a priority: done, a nap, or the next one.

@@ -13,6 +13,12 @@ use unfrag_linux::gfp_text;
 /// Such failures, of all allocations, that are too many: one in so many, and so many at least.
 const ONE_IN: u64 = 10_000;
 const AT_LEAST: u64 = 10;
+/// Frees of what the model never gave, of all frees, that are too many.
+const DROPPED_ONE_IN: u64 = 10;
+const DROPPED_AT_LEAST: u64 = 1_000;
+/// What whoever asked can do.
+const WAY_OUT: &str = "Ask for a milder setting or more memory, or take the recorded kernel's reclaim as given (--reclaim given); a \
+                       recording by `unfrag record` as root shows more of what can be reclaimed";
 
 /// Why the replay says nothing, if it broke down.
 pub(super) fn breakdown(
@@ -27,13 +33,21 @@ pub(super) fn breakdown(
         .sum();
     let unexpected = failed.saturating_sub(total("failures_recorded"));
     let allocations = total("allocations");
-    let too_many = unexpected >= AT_LEAST && unexpected >= allocations / ONE_IN;
-    too_many.then(|| {
-        format!(
+    if unexpected >= AT_LEAST && unexpected >= allocations / ONE_IN {
+        return Some(format!(
             "the model ran out of memory: {} requests of few pages failed in it, which the recorded kernel served ({} \
-             allocations in all)",
+             allocations in all). {WAY_OUT}",
             thousands(unexpected),
             thousands(allocations)
+        ));
+    }
+    let (dropped, frees) = (total("frees_dropped"), total("frees"));
+    let too_many = dropped >= DROPPED_AT_LEAST && dropped >= frees / DROPPED_ONE_IN;
+    too_many.then(|| {
+        format!(
+            "the model lost the load: {} frees are of pages that it never gave ({} frees were carried out). {WAY_OUT}",
+            thousands(dropped),
+            thousands(frees)
         )
     })
 }
@@ -57,6 +71,17 @@ mod tests {
         let totals = totals.map(|(n, v)| (n.to_string(), Some(v))).into();
         let gfp = gfp.into();
         breakdown(&totals, &[Failure { order, gfp, count }]).is_some()
+    }
+
+    #[test]
+    fn frees_of_what_the_model_never_gave_break_a_replay_down() {
+        let why = |dropped, frees| {
+            let totals = [("frees", frees), ("frees_dropped", dropped)];
+            breakdown(&totals.map(|(n, v)| (n.to_string(), Some(v))).into(), &[])
+        };
+        assert!(why(1_000, 10_000).is_some_and(|w| w.contains("1,000 frees")));
+        assert_eq!(why(999, 1_000), None, "a few");
+        assert_eq!(why(1_000, 10_010), None, "a few of many");
     }
 
     #[test]

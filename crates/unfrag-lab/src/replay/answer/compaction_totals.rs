@@ -1,11 +1,11 @@
-//! Compaction and faults for huge pages in the model, and on the recorded host over the same time.
+//! Compaction, reclaim and faults for huge pages in the model, and on the recorded host over the same time.
 
 use crate::replay::model::Sim;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 
 /// Counters of vmstat, by their names there.
-type Counters = [(&'static str, u64); 11];
+type Counters = [(&'static str, u64); 15];
 
 /// The counters of the model between the first and the last snapshot of a replay, and those of the recorded host.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl CompactionTotals {
             let name = is.0;
             totals.push((name.to_string(), is.1 - was.1));
             if let (Some(a), Some(b)) = (&first.1, &last.1)
-                && let (Some(a), Some(b)) = (a.get(name), b.get(name))
+                && let (Some(a), Some(b)) = (by_zones(a, name), by_zones(b, name))
             {
                 totals.push((format!("{name}_recorded"), b.saturating_sub(a)));
             }
@@ -45,8 +45,21 @@ impl CompactionTotals {
     }
 }
 
+/// Kinds of zones of which some kernels have counters of their own.
+const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
+
+/// A counter, or the sum of those of all zones; `None` if the kernel has neither.
+fn by_zones(v: &VmStat, name: &str) -> Option<u64> {
+    let of_zones = || {
+        let all = ZONES.iter().filter_map(|z| v.get(&format!("{name}_{z}")));
+        all.reduce(u64::saturating_add)
+    };
+    v.get(name).or_else(of_zones)
+}
+
 fn of_model(sim: &Sim) -> Counters {
     let c = sim.manager.inspect().compact_counters();
+    let reclaim = sim.manager.inspect().reclaim_counters();
     let (faults, collapses) = (&sim.tally.huge_faults, &sim.tally.collapses);
     [
         ("thp_fault_alloc", faults.alloc),
@@ -60,6 +73,10 @@ fn of_model(sim: &Sim) -> Counters {
         ("pgmigrate_fail", c.pgmigrate_fail),
         ("compact_migrate_scanned", c.compact_migrate_scanned),
         ("compact_free_scanned", c.compact_free_scanned),
+        ("allocstall", reclaim.allocstall),
+        ("pageoutrun", reclaim.pageoutrun),
+        ("pgsteal_direct", reclaim.pgsteal_direct),
+        ("pgsteal_kswapd", reclaim.pgsteal_kswapd),
     ]
 }
 

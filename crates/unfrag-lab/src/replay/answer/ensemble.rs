@@ -52,8 +52,9 @@ impl Ensemble {
         let [from, to] = self.pace;
         let each = format!(
             "Each number is the median of {} replays, in which a page takes kswapd {from} to {to} times what it \
-             took on the recorded host, and page cache in use is spared for a longer or a shorter time (--members); the \
-             map is that of one.",
+             took on the recorded host, and which differ in what else nobody recorded (--members): how long page cache in \
+             use is spared, what else can be reclaimed, how soon daemons run, and the order of free blocks that the trace \
+             does not touch; the map is that of one.",
             self.members
         );
         match self.free_pages_skill {
@@ -349,7 +350,10 @@ mod tests {
     }
 
     fn jobs(members: u32) -> Vec<Job> {
-        let chance = |pace| Chance { pace, spares: 1 };
+        let chance = |pace| Chance {
+            pace,
+            ..Chance::default()
+        };
         let chances: Vec<Chance> = (1..=members).map(chance).collect();
         Job::ensemble(0, &chances, true).collect()
     }

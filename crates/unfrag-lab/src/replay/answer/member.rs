@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::replay::model::compaction::compacts;
 use crate::replay::model::reclaim::{Effort, RecordedDaemon};
 use crate::replay::model::{Prepared, Sim, reboot, resized};
-use crate::replay::start::{ListOrder, StartChoice};
+use crate::replay::start::ListOrder;
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
@@ -51,21 +51,18 @@ impl Prepared<'_> {
         let mut notes = q.notes(self);
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
-        let inherits = self.start.can_be_inherited(&p.rules) || q.recorded_era;
-        let inherits = inherits && options.memory.is_none() && options.start != StartChoice::Boot;
-        let mut sim = if inherits {
-            memory = vec![0; self.start.words(p.rules, sysctl)?];
+        let turned = (chance.turned && !self.exact).then(|| self.start.turned(&self.causes.first));
+        let start = turned.as_ref().unwrap_or(&self.start);
+        let mut sim = if q.inherits(self) {
+            memory = vec![0; start.words(p.rules, sysctl)?];
             let m = match q.recorded_era {
-                true => self
-                    .start
-                    .manager(p.rules, sysctl, q.keep_marks, &mut memory)?,
+                true => start.manager(p.rules, sysctl, q.keep_marks, &mut memory)?,
                 false => {
                     notes.push(INHERITED.into());
-                    self.start
-                        .inherited(p.rules, sysctl, q.keep_marks, &mut memory)?
+                    start.inherited(p.rules, sysctl, q.keep_marks, &mut memory)?
                 }
             };
-            notes.extend(self.start.order_shown.as_ref().map(ListOrder::sentence));
+            notes.extend(start.order_shown.as_ref().map(ListOrder::sentence));
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();
@@ -84,18 +81,20 @@ impl Prepared<'_> {
             )?
         };
         sim.know_touches(self.touches.clone());
+        sim.set_huge_rules(q.huge.rules);
         sim.recorded_era = q.as_recorded && self.exact;
         let compacts_itself =
             options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
         let kswapd = q.reclaims(&self.reclaim);
         if kswapd || compacts_itself {
-            let Chance { pace, spares } = chance;
+            let Chance { pace, spares, .. } = chance;
             let effort = Effort {
                 pace,
                 spares,
                 kswapd,
             };
             sim.enable_reclaim(&self.reclaim, effort);
+            sim.vary(chance.unknowns);
         }
         if compacts_itself {
             sim.enable_own_compaction(&self.recorded_daemon(q));
@@ -147,7 +146,12 @@ impl Prepared<'_> {
                 &sim.tally.huge_work,
                 self.start.geometry.huge_order,
             ),
-            settings: sysctl::describe(m.rules(), m.sysctl()),
+            settings: {
+                let mut all = sysctl::describe(m.rules(), m.sysctl());
+                let asked = q.huge.asked.iter().cloned();
+                all.extend(asked.map(|(name, value)| (name, value.into())));
+                all
+            },
             block_map: Some(recorder.map.finish()),
             notes,
         })

@@ -1,10 +1,11 @@
 //! One kernel and its settings, as a replay is asked for them.
 
 use super::generations::{self, Generations, Known};
+use super::huge_setting::{HugeQuestion, huge_question, is_of_huge_pages};
 use super::options::{CompactionChoice, Options, ReclaimChoice};
 use super::proactiveness::{Guess, proactiveness};
 use super::schedule::{PROACTIVENESS, Schedule};
-use crate::era::settings::Setting;
+use crate::era::settings::{RecordedSettings, Setting};
 use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;
 use crate::replay::model::{Prepared, recorded_preset};
@@ -17,6 +18,8 @@ pub(super) struct Question<'q> {
     pub(super) preset: &'static Preset,
     /// Its settings over time.
     pub(super) schedule: Schedule,
+    /// What of huge pages is asked for.
+    pub(super) huge: HugeQuestion,
     /// What of the recorded host's settings is guessed.
     pub(super) guessed: Option<Guess>,
     /// Whether it reclaims by generations, where nothing else is asked for.
@@ -57,7 +60,11 @@ impl Prepared<'_> {
         }
         let recorded = self.settings(&given);
         let time_of = |ns| self.after_first(ns);
-        let schedule = Schedule::of(&recorded, &options.set, self.start.time, time_of)?;
+        let huge = huge_question(&recorded, &options.set)?;
+        let sysctls = options.set.iter().filter(|s| !is_of_huge_pages(s));
+        let sysctls: Vec<Setting> = sysctls.cloned().collect();
+        let mut schedule = Schedule::of(&recorded, &sysctls, self.start.time, time_of)?;
+        schedule.is_recorded &= huge.asked.is_empty();
         if options.compaction() == CompactionChoice::Modelled
             && options.reclaim == ReclaimChoice::Given
         {
@@ -68,7 +75,7 @@ impl Prepared<'_> {
             return Err(e.help("take reclaim and compaction both as modelled, or both as given"));
         }
         let recorded_era = p.name == self.era.preset();
-        Ok(Question {
+        let question = Question {
             preset: p,
             recorded_era,
             as_recorded: recorded_era
@@ -82,12 +89,21 @@ impl Prepared<'_> {
             guessed,
             generations,
             schedule,
+            huge,
             options,
-        })
+        };
+        question.check_swappiness(self, &recorded)?;
+        Ok(question)
     }
 }
 
 impl Question<'_> {
+    /// Whether it begins with the recorded host's memory as it was.
+    pub(super) fn inherits(&self, prepared: &Prepared<'_>) -> bool {
+        let can = self.recorded_era || prepared.start.can_be_inherited(&self.preset.rules);
+        can && self.options.memory.is_none() && self.options.start != StartChoice::Boot
+    }
+
     /// Whether the model reclaims by itself: where the recorded kernel did, and where less memory or other marks may make
     /// it necessary.
     pub(super) fn reclaims(&self, recorded: &RecordedReclaim) -> bool {
@@ -95,10 +111,32 @@ impl Question<'_> {
         self.options.reclaim == ReclaimChoice::Modelled && (recorded.pages > 0 || tighter)
     }
 
+    /// Another `vm.swappiness` changes nothing where nothing is reclaimed, or no swap is left to reclaim to. Elsewhere
+    /// it decides which memory of programs goes, and a recording shows of that only what its own kernel took.
+    fn check_swappiness(&self, prepared: &Prepared<'_>, recorded: &RecordedSettings) -> Result<()> {
+        let name = "vm.swappiness";
+        let mut asked = self.options.set.iter().filter(|s| s.name == name);
+        let was = recorded.value(name, prepared.start.time).unwrap_or("60");
+        let Some(other) = asked.find(|s| s.value != was) else {
+            return Ok(());
+        };
+        if !self.reclaims(&prepared.reclaim) || prepared.reclaim.pace.swap_pages == 0 {
+            return Ok(());
+        }
+        Err(Error::option(
+            Asked::Setting,
+            format!(
+                "{other}: which memory of programs would have gone to swap, and when it would have been needed again, is not in a recording"
+            ),
+        )
+        .help("record the load with this setting, and compare the recordings"))
+    }
+
     /// What a reader must know of the settings.
     pub(super) fn notes(&self, prepared: &Prepared<'_>) -> Vec<String> {
         let mut all = vec![];
         let recorded = prepared.settings(&self.options.recorded);
+        all.extend(self.huge.note(prepared.causes.classes.collapses));
         all.extend(self.guessed.map(|g| {
             format!(
                 "Nobody recorded {PROACTIVENESS} after it was changed: that it was {} from {:.1} s on is a guess, by where \

@@ -3,6 +3,7 @@
 //! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
 //! and settings always give the same bytes.
 
+use super::what_if::found::WhatIf;
 use crate::geometry::Sizes;
 use crate::replay::start::ListOrder;
 use serde::Serialize;
@@ -108,9 +109,11 @@ pub struct KernelReport {
     pub kernel: String,
     /// Whether this is the era that was recorded.
     pub recorded_era: bool,
-    /// Why the replay says nothing: the model broke down; `null` where it did not. Then the numbers of this kernel are
-    /// those of a host that no longer did its work.
+    /// Why the replay says nothing: the model broke down; `null` where it did not. Then there are no numbers of this kernel
+    /// but its failures: they would be those of a host that no longer did its work.
     pub broke_down: Option<String>,
+    /// What it would change against the recorded kernel as it was, with bars; `null` where it broke down.
+    pub what_if: Option<WhatIf>,
     /// Settings of the recorded host that nobody recorded, and that were guessed, by name.
     pub guessed_settings: Vec<String>,
     /// Every sysctl and switch in force, by name.
@@ -136,6 +139,17 @@ pub struct KernelReport {
 }
 
 impl KernelReport {
+    /// Leaves out the numbers of a model that broke down.
+    pub(super) fn leave_out_numbers(&mut self) {
+        self.what_if = None;
+        self.accuracy = None;
+        self.accuracy_from_counts = None;
+        self.ensemble = None;
+        self.samples = vec![];
+        self.totals = BTreeMap::new();
+        self.block_map = None;
+    }
+
     /// Allocations of this kernel that found no page.
     pub fn failed(&self) -> u64 {
         self.failures.iter().map(|f| f.count).sum()

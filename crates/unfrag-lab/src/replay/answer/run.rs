@@ -16,6 +16,10 @@ use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::schedule::PROACTIVENESS;
 use super::watch::Watch;
+use super::what_if::class::Begins;
+use super::what_if::compare::Compared;
+use super::what_if::found::WhatIf;
+use super::what_if::measured::Measured;
 use crate::afford;
 use crate::era::settings::Setting;
 use crate::error::{Asked, Error, Remedy, Result};
@@ -99,8 +103,39 @@ impl KernelReplay<'_, '_> {
         self.question.as_recorded && !self.from.recorded.is_empty()
     }
 
+    /// Where it begins.
+    fn begins(&self) -> Begins {
+        let (q, prepared) = (&self.question, &self.from.prepared);
+        match (q.inherits(prepared), prepared.exact, prepared.occupancy) {
+            (false, ..) => Begins::Anew,
+            (_, true, _) => Begins::Exact,
+            (_, _, true) => Begins::Occupancy,
+            _ => Begins::Counts,
+        }
+    }
+
+    /// What it would change; `own` are the replays of the recorded kernel as it was.
+    fn what_if(&self, members: &[Member], own: Option<&[Member]>) -> Option<WhatIf> {
+        let works =
+            |all: &[Member]| breakdown(&ensemble::totals(all), &ensemble::failures(all)).is_none();
+        if self.from.recorded.is_empty() || !works(members) {
+            return None;
+        }
+        let compared = Compared {
+            asked: members,
+            own: own.filter(|own| works(own)).unwrap_or_default(),
+            is_own: self.question.as_recorded,
+            rests_on_a_guess: self.question.guessed.is_some(),
+            other_kernel: !self.question.recorded_era,
+            start: self.begins(),
+            recorded: &self.from.recorded,
+            large: large_order(self.from.prepared.start.geometry),
+        };
+        Some(compared.what_if(Measured::shipped()))
+    }
+
     /// The report of its members.
-    fn report(&self, mut members: Vec<Member>) -> Result<KernelReport> {
+    fn report(&self, mut members: Vec<Member>, what_if: Option<WhatIf>) -> Result<KernelReport> {
         let (q, Beginning { prepared, recorded }) = (&self.question, self.from);
         let pooled = members.len() > 1;
         let samples = if pooled {
@@ -143,10 +178,11 @@ impl KernelReplay<'_, '_> {
         if q.options.members.is_some_and(|n| n > 1) && !self.reclaims {
             notes.push("Nothing was reclaimed by the model, so that one replay says all.".into());
         }
-        Ok(KernelReport {
+        let mut report = KernelReport {
             kernel: q.preset.name.into(),
             recorded_era: q.recorded_era,
             broke_down: breakdown(&totals, &failures),
+            what_if,
             guessed_settings: q.guessed.iter().map(|_| PROACTIVENESS.into()).collect(),
             settings: first.settings,
             accuracy,
@@ -157,7 +193,34 @@ impl KernelReplay<'_, '_> {
             failures,
             block_map: first.block_map,
             notes,
-        })
+        };
+        if report.broke_down.is_some() {
+            report.leave_out_numbers();
+        }
+        Ok(report)
+    }
+}
+
+/// Replays of the recorded kernel beside which a what-if is put, where only other kernels are asked for.
+const OWN_MEMBERS: u32 = 5;
+
+/// The question for the recorded kernel as it was, beside which every other is put.
+fn as_recorded(options: &Options) -> Options {
+    Options {
+        kernels: vec![],
+        set: vec![],
+        memory: None,
+        start: match options.start {
+            StartChoice::Boot => StartChoice::Auto,
+            start => start,
+        },
+        members: Some(
+            options
+                .members
+                .unwrap_or(ensemble::MEMBERS)
+                .min(OWN_MEMBERS),
+        ),
+        ..options.clone()
     }
 }
 
@@ -174,7 +237,9 @@ fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
             counts.free_pages_error.median,
         ));
     }
-    report.accuracy_from_counts = counts.accuracy;
+    if report.broke_down.is_none() {
+        report.accuracy_from_counts = counts.accuracy;
+    }
 }
 
 /// Replays the kernels that were asked for.
@@ -192,9 +257,17 @@ fn replay_kernels<'r>(
     };
     let asked = names.iter().map(|name| main.ask(name, options));
     let mut asked = asked.collect::<Result<Vec<_>>>()?;
+    let as_recorded = as_recorded(options);
+    // Every what-if is held against the recorded kernel's replay, which is not shown unless it is asked for.
+    let base = asked.iter().position(|a| a.question.as_recorded);
+    let hidden = base.is_none() && !main.recorded.is_empty();
+    if hidden {
+        asked.push(main.ask(&own[0], &as_recorded)?);
+    }
+    let base = base.or(hidden.then_some(asked.len() - 1));
     // Of each of these there is a second replay, from counts.
     let compared = |i: &usize| main.prepared.exact && asked[*i].is_measured();
-    let compared: Vec<usize> = (0..asked.len()).filter(compared).collect();
+    let compared: Vec<usize> = (0..names.len()).filter(compared).collect();
     let counts = match counts {
         Some(counts) if !compared.is_empty() => Some(counts?),
         _ => None,
@@ -211,7 +284,7 @@ fn replay_kernels<'r>(
     let jobs: Vec<Job> = asked
         .iter()
         .enumerate()
-        .flat_map(|(k, asked)| Job::ensemble(k, &asked.chances, k < several))
+        .flat_map(|(k, asked)| Job::ensemble(k, &asked.chances, k < names.len()))
         .collect();
     if let Some(bytes) = options.memory {
         let geometry = main.prepared.start.geometry;
@@ -230,11 +303,21 @@ fn replay_kernels<'r>(
         from.prepared.replay_once(question, job.chance, watch)
     };
     let mut members = ensemble::run(&jobs, threads(), one, watch)?.into_iter();
+    let members = asked
+        .iter()
+        .map(|a| members.by_ref().take(a.chances.len()).collect());
+    let members: Vec<Vec<Member>> = members.collect();
+    let own = base.map(|base| &members[base][..]);
+    let what_ifs = asked.iter().zip(&members).take(names.len());
+    let mut what_ifs: Vec<_> = what_ifs.map(|(a, m)| a.what_if(m, own)).collect();
+    what_ifs.resize(asked.len(), None);
     let mut reports = vec![];
-    for asked in &asked {
-        reports.push(asked.report(members.by_ref().take(asked.chances.len()).collect())?);
+    for (i, ((asked, members), what_if)) in asked.iter().zip(members).zip(what_ifs).enumerate() {
+        if !(names.len()..several).contains(&i) {
+            reports.push(asked.report(members, what_if)?);
+        }
     }
-    let from_counts = reports.split_off(several);
+    let from_counts = reports.split_off(names.len());
     for (i, counts) in compared.into_iter().zip(from_counts) {
         compare_starts(&mut reports[i], counts);
     }

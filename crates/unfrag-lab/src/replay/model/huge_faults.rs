@@ -13,6 +13,7 @@
 //! `gained` has such a piece, or is the one from which its task takes the next.
 
 use super::Sim;
+use super::huge_rules::{HugeRules, Silent};
 use super::huge_touches::is_small_page;
 use super::huge_tries::{Gained, Kept};
 use super::tally::FaultWork;
@@ -20,14 +21,29 @@ use crate::replay::causes::{HostBlock, NONE};
 use unfrag::{Gfp, Pfn};
 
 impl Sim<'_> {
+    /// Lets other faults ask for huge pages than did on the recorded host, or with another effort.
+    pub fn set_huge_rules(&mut self, rules: HugeRules) {
+        self.huge.rules = rules;
+    }
+
     /// A try of a fault; the block is the one that it got on the recorded host.
     #[cold]
-    pub(super) fn huge_fault(&mut self, recorded: Option<HostBlock>, gfp: Gfp, task: u32) {
+    pub(super) fn huge_fault(&mut self, recorded: Option<HostBlock>, mask: Gfp, task: u32) {
         self.close_gained(task);
+        if !self.huge.rules.asks(mask) {
+            recorded
+                .into_iter()
+                .for_each(|block| self.small_pages_instead(block, task));
+            return;
+        }
+        let gfp = self.huge.rules.mask(mask);
         let is_first = gfp.contains(Gfp::THISNODE);
+        let waits = |gfp: Gfp| gfp.contains(Gfp::DIRECT_RECLAIM);
         let before = self.huge.first_tries.remove(&task);
         let got = match before.flatten() {
             Some(at) if !is_first => Some(at),
+            // Of two recorded tries the model makes one, if it may not wait.
+            None if !is_first && waits(mask) && !waits(gfp) => None,
             unused => {
                 if let Some(at) = unused {
                     self.free_huge(at);
@@ -35,13 +51,14 @@ impl Sim<'_> {
                 self.try_huge(gfp, recorded.is_none(), task)
             }
         };
-        let has_second = is_first && gfp.contains(Gfp::DIRECT_RECLAIM);
-        if has_second && recorded.is_none() {
+        let has_second = is_first && waits(gfp);
+        if is_first && waits(mask) && recorded.is_none() {
             self.huge.first_tries.insert(task, got);
             return;
         }
         let got = got.or_else(|| {
-            let second = gfp.difference(Gfp::THISNODE | Gfp::NORETRY);
+            let second = mask.difference(Gfp::THISNODE | Gfp::NORETRY);
+            let second = self.huge.rules.mask(second);
             has_second
                 .then(|| self.try_huge(second, false, task))
                 .flatten()
@@ -69,11 +86,14 @@ impl Sim<'_> {
     #[cold]
     pub(super) fn collapse(&mut self, recorded: Option<HostBlock>, gfp: Gfp, task: u32) {
         self.huge.kept = None;
-        let got = self.alloc_block(self.huge_order.0, gfp);
-        let got = got.ok().map(|p| p.0 as u32);
-        let counts = &mut self.tally.collapses;
-        counts.count(got.is_some(), recorded.is_some());
-        if got.is_none() {
+        let asks = self.huge.rules.silent != Silent::All;
+        let got = asks.then(|| self.alloc_block(self.huge_order.0, gfp).ok());
+        let got = got.flatten().map(|p| p.0 as u32);
+        if asks {
+            let counts = &mut self.tally.collapses;
+            counts.count(got.is_some(), recorded.is_some());
+        }
+        if got.is_none() && asks {
             let of_huge = (self.huge_order.0, gfp);
             *self.tally.failures.entry(of_huge).or_default() += 1;
             self.tally.failed_in_both += u64::from(recorded.is_none());

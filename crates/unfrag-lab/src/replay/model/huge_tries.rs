@@ -1,6 +1,7 @@
 //! What the simulation remembers of huge pages: of faults between their tries, and of pages that one host has and the
 //! other has not.
 
+use super::huge_rules::HugeRules;
 use super::huge_touches::Touches;
 use super::tally::FaultWork;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub(super) struct HugeFaults {
     pub kept: Option<Kept>,
     /// What tasks take in place of a huge page that the model refuses.
     pub touches: Touches,
+    /// Which faults ask, and with which effort.
+    pub rules: HugeRules,
 }
 
 /// A huge page of the model in place of small pages on the recorded host.

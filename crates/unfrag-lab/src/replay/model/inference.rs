@@ -9,7 +9,7 @@
 //!    there is none. Or it is for the page directory of a new process, which follows the stack, and
 //!    the next four single frames are such.
 //! 2. Another CPU refilled its list first, though its event came later: the next allocation of the
-//!    same order and type there has the frame that was expected here.
+//!    same order and type there has the frame that was expected here, and nobody frees that frame before.
 //! 3. The check of a zone's watermark came before another CPU's request lowered the counter: the
 //!    recorded frame is the next one of another zone than the watermarks would choose now.
 //!
@@ -151,7 +151,9 @@ impl Inference<'_, '_> {
                 stacks += 1;
                 continue;
             }
-            let Some(head) = head.filter(|_| empty) else {
+            // A frame that is freed before it is allocated again was in use here already.
+            let taken_next = |&head: &u32| empty && !self.next.is_free_or_nothing(head);
+            let Some(head) = head.filter(taken_next) else {
                 break;
             };
             let Some(other) = self.coming.take(&target.op, target.list.mt, head)? else {

@@ -5,7 +5,7 @@
 //! - `boot`, `reboot`: a manager at the start's state, or one that boots and takes as much.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
 //!   `huge_faults`: huge pages that one host has and the other has not, with what is remembered of them (`huge_tries`) and
-//!   how many small pages stand for one (`huge_touches`).
+//!   how many small pages stand for one (`huge_touches`); `huge_rules`: which faults ask.
 //!   `tally`: counts of what happened. `host`: what the allocator reports. `pause`: how long daemons work between two operations.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
 
@@ -15,6 +15,7 @@ pub mod compaction;
 mod fit;
 mod host;
 mod huge_faults;
+mod huge_rules;
 mod huge_touches;
 mod huge_tries;
 mod inference;
@@ -28,6 +29,7 @@ mod tally;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
+pub use huge_rules::{Advised, HugeRules, Silent};
 pub use huge_touches::Touches;
 pub use inference::{Inferred, infer};
 pub use prepared::{Prepared, recorded_preset};

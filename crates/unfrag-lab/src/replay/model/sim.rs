@@ -11,7 +11,7 @@ use super::host::ReplayHost;
 use super::huge_touches::Touches;
 use super::huge_tries::HugeFaults;
 use super::pause::LONGEST_PAUSE_NS;
-use super::reclaim::{Effort, Reclaim, RecordedDaemon, Waits};
+use super::reclaim::{Effort, Reclaim, RecordedDaemon, Unknowns, Waits};
 use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim, is_huge_page};
@@ -84,6 +84,13 @@ impl<'m> Sim<'m> {
     pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, effort: Effort) {
         let names = &self.model_frames;
         self.reclaim = Some(Reclaim::new(evidence, effort, &mut self.manager, names));
+    }
+
+    /// Takes these for what no recording shows of how a host reclaims, where the model reclaims by itself.
+    pub fn vary(&mut self, unknowns: Unknowns) {
+        if let Some(reclaim) = &mut self.reclaim {
+            reclaim.vary(unknowns);
+        }
     }
 
     /// Lets the model compact by itself from now on; the recorded kernel's moves only rename pages. Its reclaim has to

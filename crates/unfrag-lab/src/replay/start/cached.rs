@@ -66,7 +66,7 @@ pub(crate) fn cached_at_start(
             continue;
         };
         let lists = ["nr_zone_inactive_file", "nr_zone_active_file"];
-        let pages: u64 = lists.iter().filter_map(|l| shown.told(l)).sum();
+        let pages: u64 = lists.iter().filter_map(|l| shown.counted(l)).sum();
         let inside = |p: &&u32| holds(c, Pfn(u64::from(**p)));
         let known = all
             .iter()

@@ -3,6 +3,7 @@
 
 use super::list_order::ListOrder;
 use super::zones::ZoneStart;
+use crate::replay::causes::FIRST_ALLOC;
 use unfrag::pcp::list_index;
 use unfrag::restore::CompactPositions;
 use unfrag::{Geometry, MigrateType, Order, ZoneConfig};
@@ -95,6 +96,25 @@ pub enum Frame {
 }
 
 impl Start {
+    /// The same, with the free blocks of which nobody knows the order the other way round: those of which the trace
+    /// allocates no frame that nothing touched before. `first` is what comes first of each frame.
+    pub(crate) fn turned(&self, first: &[u8]) -> Start {
+        let mut turned = self.clone();
+        let is_placed = |b: &FreeBlock| {
+            let frames = first.get(b.pfn as usize..(b.pfn + (1 << b.order)) as usize);
+            frames.is_none_or(|f| f.contains(&FIRST_ALLOC))
+        };
+        for run in turned
+            .free
+            .chunk_by_mut(|a, b| is_placed(a) == is_placed(b))
+        {
+            if run.first().is_some_and(|b| !is_placed(b)) {
+                run.reverse();
+            }
+        }
+        turned
+    }
+
     /// Configuration of the machine under some rules.
     pub fn zone_configs(&self) -> Vec<ZoneConfig> {
         self.zones.iter().map(|z| z.config).collect()

@@ -4,6 +4,7 @@
 //! Invariant: the page loads nothing (its own content policy forbids it), nothing from the report
 //! reaches the page unescaped, and the same report gives the same bytes.
 
+use super::changes;
 use super::reduction;
 use super::side_by_side;
 use super::trust::{trust, unmeasured};
@@ -53,6 +54,7 @@ pub fn render(report: &Report) -> String {
         "large_order" => large.to_string(),
         "large_size" => sizes.of_order(large),
         "size_of_3" => sizes.of_order(3),
+        "changes" => what_changes(report),
         "zone_options" => zone_options(report, &zones),
         "end_tables" => end_tables(report, &zones),
         "accuracy" => accuracy(report),
@@ -93,6 +95,24 @@ fn summary(report: &Report) -> String {
         trust.word(),
         escape(&trust.sentences.join(" "))
     );
+    for sentence in changes::sentences(report) {
+        paragraph(&mut out, "change", &sentence);
+    }
+    out
+}
+
+/// What would be different, where anything was asked beside the recorded kernel.
+fn what_changes(report: &Report) -> String {
+    let all = changes::table(report);
+    if all.heads.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<section id=\"changes\">\n<h2>What would be different</h2>\n");
+    out.push_str(&table("", &all, None));
+    for sentence in changes::sources(report) {
+        paragraph(&mut out, "hint", &sentence);
+    }
+    out.push_str("</section>\n");
     out
 }
 

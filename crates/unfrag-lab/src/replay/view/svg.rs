@@ -3,6 +3,7 @@
 //!
 //! Invariant: the same report gives the same bytes; the picture refers to nothing outside itself.
 
+use super::changes;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
@@ -18,6 +19,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (960, 380);
+/// Height of a line of text below the plots, and its most characters. No font is measured here.
+const LINE: i32 = 20;
+const LINE_CHARS: usize = 125;
 /// Where the plots begin.
 const LEFT: i32 = 52;
 /// One curve: its name, which kernel it is (none for the recorded one) and its points.
@@ -31,12 +35,39 @@ struct Curve {
 
 /// The picture of the largest zone as SVG.
 pub fn render(report: &Report) -> String {
-    in_memory(SIZE, |root| draw(root, report))
+    let below = lines_below(report);
+    let size = (SIZE.0, SIZE.1 + LINE as u32 * below.len() as u32);
+    in_memory(size, |root| draw(root, report, &below))
 }
 
-fn draw(root: &Area, report: &Report) -> Drawn {
+/// What would be different, in lines of the picture's width.
+fn lines_below(report: &Report) -> Vec<String> {
+    let mut lines = vec![];
+    let no_answers = changes::without_answer(report);
+    for sentence in changes::sentences(report).into_iter().chain(no_answers) {
+        let mut line = String::new();
+        for word in sentence.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE_CHARS {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+fn draw(root: &Area, report: &Report, below: &[String]) -> Drawn {
     root.fill(&WHITE)?;
     let zones = wording::zones(report);
+    let (root, foot) = root.split_vertically(SIZE.1 as i32);
+    for (i, line) in below.iter().enumerate() {
+        let style = (FONT, 14).into_font().color(&INK);
+        foot.draw(&Text::new(line.clone(), (14, i as i32 * LINE), style))?;
+    }
     let (title, rest) = root.split_vertically(TITLE);
     let zone = zones.first();
     let head = match zone {

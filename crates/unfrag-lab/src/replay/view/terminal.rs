@@ -4,6 +4,7 @@
 //! Invariant: without colour the text holds no escape sequence, without unicode it is ASCII as far
 //! as the names in the report are, and no line but a single unbreakable name exceeds the width.
 
+use super::changes;
 use super::side_by_side;
 use super::trust::trust;
 use super::wording;
@@ -39,6 +40,7 @@ pub fn render(report: &Report, screen: &Screen) -> Text {
     };
     let mut out = Text::new();
     page.push_header(&mut out);
+    page.push_changes(&mut out);
     let shown: Vec<&ZoneChoice> = page.shown_zones().collect();
     for zone in &shown {
         page.push_zone(&mut out, zone);
@@ -83,6 +85,21 @@ impl Page<'_> {
         let trust = trust(r);
         let text = format!("Trust: {}. {}", trust.word(), trust.sentences.join(" "));
         self.push_wrapped(out, "", &text);
+        for sentence in changes::sentences(r) {
+            self.push_wrapped(out, "", &sentence);
+        }
+    }
+
+    fn push_changes(&self, out: &mut Text) {
+        let table = changes::table(self.report);
+        if table.heads.is_empty() {
+            return;
+        }
+        self.push_title(out, "What would be different");
+        self.push_side_by_side(out, &table);
+        for sentence in changes::sources(self.report) {
+            self.push_wrapped(out, "", &sentence);
+        }
     }
 
     fn push_zone(&self, out: &mut Text, zone: &ZoneChoice) {

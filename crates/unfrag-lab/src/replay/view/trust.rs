@@ -6,6 +6,7 @@
 //!
 //! Invariant: no answer has a better grade than any measure of it, and what was not measured has none.
 
+use super::changes;
 use super::wording::is_own_release;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Accuracy, HugeFaults, KernelReport, Measure};
@@ -200,9 +201,13 @@ pub fn trust(report: &Report) -> Trust {
     let judged =
         kernels.find_map(|k| Some((k, k.accuracy.as_ref().filter(|_| k.broke_down.is_none())?)));
     let worst = judged.and_then(|(kernel, accuracy)| {
-        let worst = Verdict::all(kernel, accuracy)
-            .into_iter()
-            .min_by_key(|v| v.grade)?;
+        let asked = changes::unmeasured(report).into_iter().map(|kind| Verdict {
+            grade: Grade::Low,
+            of: "the kind of question",
+            why: format!("predictions of this kind ({kind}) were never held against a real kernel"),
+        });
+        let all = Verdict::all(kernel, accuracy).into_iter().chain(asked);
+        let worst = all.min_by_key(|v| v.grade)?;
         Some((kernel, accuracy, worst))
     });
     let mut sentences = vec![];
@@ -238,7 +243,8 @@ pub fn trust(report: &Report) -> Trust {
     if report.kernels.iter().any(|k| !k.recorded_era) {
         sentences.push(
             "For the other kernels there is no recording to compare with: they run the same \
-             code under their own rules, so take this as the error to expect at the least."
+             code under their own rules, so take this as the error to expect at the least; the bars say how large \
+             it was where real kernels were asked."
                 .into(),
         );
     }
@@ -261,11 +267,7 @@ pub fn trust(report: &Report) -> Trust {
 
 /// Which kernels have no answer.
 fn push_breakdowns(report: &Report, sentences: &mut Vec<String>) {
-    for k in &report.kernels {
-        if let Some(why) = &k.broke_down {
-            sentences.push(format!("No answer under {}: {why}.", k.kernel));
-        }
-    }
+    sentences.extend(changes::without_answer(report));
 }
 
 /// How much of what the host allocated was recorded, where that is known.

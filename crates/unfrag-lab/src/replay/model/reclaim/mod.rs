@@ -13,4 +13,4 @@ mod requests;
 mod tests;
 
 pub use kcompactd::RecordedDaemon;
-pub use requests::{Effort, Reclaim, Waits};
+pub use requests::{Effort, Reclaim, Unknowns, Waits};

@@ -13,7 +13,7 @@ use unfrag::{Manager, Pfn};
 /// Marks the number of a recorded migration in place of a recorded frame, until the trace names the new one.
 pub(super) const MIGRATING: u32 = 1 << 31;
 
-/// Most pages in use that are spared in a row. The next one is taken.
+/// Most pages in use that are spared in a row, if nothing else is said. The next one is taken.
 pub(super) const MOST_SPARED: u32 = 1 << 16;
 
 /// What reclaim may do with a page.
@@ -63,6 +63,8 @@ pub(super) struct Pages {
     ns_per_written: u64,
     /// Pages in use that were spared since one was taken.
     spared: u32,
+    /// Most of them in a row.
+    pub most_spared: u32,
 }
 
 impl Pages {
@@ -74,6 +76,7 @@ impl Pages {
             in_swap: vec![false; frames],
             swap_left: pace.swap_pages,
             ns_per_written: pace.ns_per_written,
+            most_spared: MOST_SPARED,
             ..Pages::default()
         }
     }
@@ -119,7 +122,7 @@ impl Pages {
         if !self.hold[at].is_cold() {
             // In use: it goes back to the active list, unless nothing else is left.
             self.spared += 1;
-            if self.spared <= MOST_SPARED {
+            if self.spared <= self.most_spared {
                 return false;
             }
             self.spared = 0;

@@ -26,7 +26,7 @@
 
 use super::kcompactd::{RecordedDaemon, ReplayKcompactd};
 use super::kswapd::ReplayKswapd;
-use super::pages::{Hold, MIGRATING, Pages};
+use super::pages::{Hold, MIGRATING, MOST_SPARED, Pages};
 use super::request_world::RequestWorld;
 use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
@@ -75,6 +75,25 @@ pub struct Effort {
     pub kswapd: bool,
 }
 
+/// What no recording shows of how a host reclaims, beside its [`Effort`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unknowns {
+    /// Nanoseconds from the call for a daemon to its first step.
+    pub wake_ns: u64,
+    /// Most pages in use that are spared in a row before one is taken all the same: how much of what counts as in use
+    /// can be reclaimed.
+    pub most_spared: u32,
+}
+
+impl Default for Unknowns {
+    fn default() -> Unknowns {
+        Unknowns {
+            wake_ns: 0,
+            most_spared: MOST_SPARED,
+        }
+    }
+}
+
 /// The reclaim of a model, and the position in the recording.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
@@ -94,6 +113,8 @@ pub struct Reclaim<'e> {
     op: usize,
     /// Before this time nothing happens by itself, unless a daemon is asked for.
     quiet_until: u64,
+    /// Nanoseconds from the call for a daemon to its first step.
+    wake_ns: u64,
 }
 
 impl<'e> Reclaim<'e> {
@@ -147,7 +168,14 @@ impl<'e> Reclaim<'e> {
             waits: Waits::default(),
             op: 0,
             quiet_until: 0,
+            wake_ns: 0,
         }
+    }
+
+    /// Takes these for what no recording shows.
+    pub fn vary(&mut self, unknowns: Unknowns) {
+        self.wake_ns = unknowns.wake_ns;
+        self.pages.most_spared = unknowns.most_spared;
     }
 
     /// Lets the model compact by itself from now on.
@@ -199,7 +227,7 @@ impl<'e> Reclaim<'e> {
         let asked = std::mem::take(&mut m.host_mut().asked);
         for kswapd in &mut self.kswapds {
             if asked.contains(&kswapd.node()) {
-                kswapd.wake(self.pages.now);
+                kswapd.wake(self.pages.now.saturating_add(self.wake_ns));
             }
             kswapd.run(m, &mut self.pages, cpu, time, |node, at| {
                 let looks = self.evidence.pace.ns_per_look(node, at);
@@ -209,7 +237,7 @@ impl<'e> Reclaim<'e> {
         let asked = std::mem::take(&mut m.host_mut().compaction_asked);
         for kcompactd in &mut self.kcompactds {
             if asked.contains(&kcompactd.node()) {
-                kcompactd.wake(self.pages.now);
+                kcompactd.wake(self.pages.now.saturating_add(self.wake_ns));
             }
             kcompactd.run(m, &mut self.pages, cpu, time);
         }

@@ -1,0 +1,110 @@
+//! All numbers of a kernel that is asked for, beside those of the recorded one.
+
+use super::change::{Values, change_of};
+use super::class::{Asked, Begins, Class, Pressure};
+use super::found::{Change, WhatIf};
+use super::measured::Measured;
+use super::quantity::{QUANTITIES, Quantity};
+use crate::replay::answer::member::Member;
+use crate::replay::answer::report::Sample;
+
+/// What is reclaimed or moved of less than one in so many pages of memory is no pressure.
+const FEW: u64 = 20;
+
+/// Replays of two models of one recording, and what its host showed.
+pub(in crate::replay::answer) struct Compared<'m> {
+    /// Of the kernel that is asked for, at least one.
+    pub asked: &'m [Member],
+    /// Of the recorded one; empty where it has no answer.
+    pub own: &'m [Member],
+    /// Whether both are the same.
+    pub is_own: bool,
+    /// Whether a setting of the recorded host is guessed.
+    pub rests_on_a_guess: bool,
+    /// Whether another kernel than the recorded one is asked for.
+    pub other_kernel: bool,
+    /// Where the replays begin.
+    pub start: Begins,
+    /// What the recorded host showed.
+    pub recorded: &'m [Sample],
+    /// The order of a huge page.
+    pub large: u8,
+}
+
+impl Compared<'_> {
+    /// Each number of `of`, as far as every replay has it.
+    fn values(&self, quantity: &Quantity, of: &[Member]) -> Option<Vec<f64>> {
+        let value = |m: &Member| quantity.of(&m.totals, &m.samples, self.large);
+        of.iter().map(value).collect()
+    }
+
+    fn begin(&self, quantity: &Quantity) -> Option<[f64; 2]> {
+        let of = |all: &[Member]| quantity.begin(&all.first()?.samples, self.large);
+        Some([of(self.own)?, of(self.asked)?])
+    }
+
+    fn class(&self) -> Class {
+        let total = |name: &str| {
+            let all = self.asked.iter().chain(self.own);
+            let all = all.flat_map(|m| {
+                [name.to_owned(), format!("{name}_recorded")].map(|n| m.totals.get(&n))
+            });
+            all.flatten().flatten().copied().max().unwrap_or(0)
+        };
+        let managed: u64 = self
+            .recorded
+            .first()
+            .map_or(0, |s| s.zones.iter().map(|z| z.managed_pages).sum());
+        let reclaimed = total("pgsteal_kswapd") + total("pgsteal_direct");
+        let pressure = match (
+            reclaimed > managed / FEW,
+            total("pgmigrate_success") > managed / FEW,
+        ) {
+            (true, _) => Pressure::Reclaim,
+            (_, true) => Pressure::Compaction,
+            _ => Pressure::None,
+        };
+        let asked = match (self.is_own, self.other_kernel) {
+            (true, _) => Asked::Own,
+            (_, true) => Asked::Kernel,
+            _ => Asked::Setting,
+        };
+        Class {
+            pressure,
+            asked,
+            start: self.start,
+        }
+    }
+
+    /// What would change, by these measured errors.
+    pub fn what_if(&self, measured: &Measured) -> WhatIf {
+        let class = self.class();
+        // Predictions that were measured rest on the recorded kernel's own replay, and on no guess.
+        let is_like_them = !self.rests_on_a_guess && !self.own.is_empty();
+        let error = |quantity: &Quantity| match is_like_them {
+            true => measured.error(quantity, class),
+            false => measured.widest(quantity, class),
+        };
+        let change = |quantity: &Quantity| -> Option<Change> {
+            let asked = self.values(quantity, self.asked)?;
+            let own = self.values(quantity, self.own).unwrap_or_default();
+            let totals = &self.asked.first()?.totals;
+            let v = Values {
+                recorded: quantity.recorded(totals, self.recorded, self.large),
+                own: &own,
+                asked: &asked,
+                begin: self.begin(quantity),
+                is_own: self.is_own,
+            };
+            Some(change_of(quantity, &v, error(quantity)))
+        };
+        let loads = measured.loads(class);
+        let comparisons = QUANTITIES.iter().map(|q| error(q).comparisons).max();
+        WhatIf {
+            class,
+            comparisons: comparisons.unwrap_or(0),
+            loads: loads.into_iter().map(String::from).collect(),
+            changes: QUANTITIES.iter().filter_map(change).collect(),
+        }
+    }
+}
