@@ -261,13 +261,14 @@ impl DirectReclaim {
     fn after_priority<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<bool>> {
         let scanned = core::mem::take(&mut self.sc.scanned);
         self.total_scanned += scanned;
-        let freed =
-            self.sc.reclaimed - core::mem::replace(&mut self.freed_before, self.sc.reclaimed);
+        let before = core::mem::replace(&mut self.freed_before, self.sc.reclaimed);
+        let in_vain = scanned > 0 && self.sc.reclaimed == before;
         if self.sc.reclaimed >= SWAP_CLUSTER_MAX {
-            if freed == 0 || !self.goes_on_for_room(m) {
+            if in_vain || self.sc.priority == 0 || !self.goes_on_for_room(m) {
                 return Some(Step::Done(true));
             }
-            // Once more at the same priority.
+            // Once more at the same priority; where that was too little for a batch, at the next.
+            self.sc.priority -= u8::from(scanned == 0);
             self.phase = Phase::Zones;
             return (self.sc.unreported.0 > 0).then(|| Step::Need(turn(&mut self.sc)));
         }
