@@ -5,7 +5,7 @@
 //!
 //! Invariant: `LEAST - 1 <= youngest - oldest < MOST` for each kind; no page is in a generation outside these bounds.
 
-use super::lists::SWAP_CLUSTER_MAX;
+use super::amounts::SWAP_CLUSTER_MAX;
 use crate::frame::{FrameIx, Frames, Order, PageFlags, State};
 use crate::placement::{End, List};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
