@@ -234,7 +234,6 @@ fn a_costly_request_of_6_1_makes_room_for_compaction_where_pages_are_on_lists() 
         ("6.12", false, 9, 1000..2500),
         ("6.18", false, 9, 1000..2500),
         ("7.2", false, 9, 1000..2500),
-        ("6.12", false, 4, 32..100),
         ("6.12", true, 9, 64..65),
     ] {
         let zones = [ZoneConfig::whole(
