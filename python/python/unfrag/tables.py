@@ -62,6 +62,8 @@ def summary(question: str, data: dict[str, Any]) -> Row:
             parts = {name: kernel[name] for name in ("totals", "accuracy") if kernel[name]}
             row |= flat(parts, f"{kernel['kernel']}.")
             what_if = kernel.get("what_if") or {"changes": []}
+            if kernel.get("broke_down"):
+                row[f"{kernel['kernel']}.broke_down"] = kernel["broke_down"]
             bars = {change["name"]: _bar(change) for change in what_if["changes"]}
             row |= flat({"what_if": bars}, f"{kernel['kernel']}.")
     if question == "experiment":

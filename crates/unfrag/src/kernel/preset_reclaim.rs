@@ -162,7 +162,7 @@ pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
-    direct_makes_room: false,
+    direct_makes_room: true,
 };
 
 pub(super) const RECLAIM_6_12: ReclaimRules = ReclaimRules {
@@ -198,7 +198,7 @@ pub(super) const RECLAIM_6_18: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
-    direct_makes_room: false,
+    direct_makes_room: true,
 };
 
 pub(super) const RECLAIM_7_2: ReclaimRules = ReclaimRules {
@@ -216,7 +216,7 @@ pub(super) const RECLAIM_7_2: ReclaimRules = ReclaimRules {
     isolated_throttle: true,
     reserves_throttle: true,
     direct_writes_files: false,
-    direct_makes_room: false,
+    direct_makes_room: true,
 };
 
 const GENERATIONS_6_1: GenerationRules = GenerationRules {

@@ -26,8 +26,9 @@ pub struct ReclaimRules {
     pub reserves_throttle: bool,
     /// Direct reclaim writes file pages (to 3.1).
     pub direct_writes_files: bool,
-    /// Direct reclaim of active and inactive lists for a costly order goes on until compaction has room, or twice the block
-    /// was freed (measured on 6.12; not on 6.1, and not known of later ones). Of generations it takes one batch.
+    /// Direct reclaim of active and inactive lists for a costly order goes on, as long as it frees anything, until twice the
+    /// block was freed (guests of 6.1, 6.12 and 6.18 freed 360 to 925 pages a request for a huge page in the mean, and up to
+    /// 8,700). Of generations it takes one batch.
     pub direct_makes_room: bool,
 }
 

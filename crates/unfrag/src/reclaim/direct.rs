@@ -254,13 +254,7 @@ impl DirectReclaim {
         if !rules.direct_makes_room || m.policy.sysctl.lru_gen || order <= Order::COSTLY {
             return false;
         }
-        let none = AllocFlags::empty();
-        let mut zones = self.zones.zones();
-        let has_room = zones.any(|z| {
-            let free = m.zone(z).counter;
-            m.has_room(z, order, none, ZoneKind::Movable, free)
-        });
-        !has_room && self.sc.reclaimed < compact_gap(order)
+        self.sc.reclaimed < compact_gap(order)
     }
 
     /// What follows a priority: done, a nap, or the next one.

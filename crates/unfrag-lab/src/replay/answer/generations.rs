@@ -5,15 +5,12 @@
 
 use crate::era::settings::{RecordedSettings, Setting};
 use crate::era::sysctl;
+use crate::replay::causes::reclaimed_by_generations;
 use unfrag::kernel::Preset;
-use unfrag_linux::procfs::VmStat;
 use unfrag_linux::recording::Snapshot;
 
 /// `/sys/kernel/mm/lru_gen/enabled`.
 pub(super) const ENABLED: &str = "lru_gen/enabled";
-
-/// Pages that reclaim has to have freed, and that have to have come back, before counters say which mechanism it was.
-const ENOUGH: u64 = 1000;
 
 /// How it is known whether a kernel reclaims by generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +45,7 @@ pub(super) fn recorded(
     let said = recorded.value(ENABLED, time);
     let (on, known) = match said.and_then(sysctl::switch) {
         Some(on) => (on, Known::Recorded),
-        None => match inferred(snapshots) {
+        None => match reclaimed_by_generations(snapshots.iter().map(|s| s.1)) {
             Some(on) => (on, Known::Inferred),
             None => (as_built(own), Known::AsBuilt),
         },
@@ -78,22 +75,4 @@ pub(super) fn setting(on: bool) -> Setting {
         value: if on { "y" } else { "n" }.into(),
         at: None,
     }
-}
-
-/// What counters show: pages are deactivated where there are active lists; where there are generations (6.12), each page
-/// that comes back counts as activated. `spec: 4.10`
-fn inferred(snapshots: &[(u64, &Snapshot)]) -> Option<bool> {
-    let mut read = snapshots.iter().filter_map(|(_, s)| s.file("vmstat"));
-    let first = VmStat::parse(read.next()?).ok()?.counters;
-    let last = VmStat::parse(read.next_back()?).ok()?.counters;
-    let grown = |name: &str| Some(last.get(name)?.saturating_sub(first.get(name)?));
-    let freed = grown("pgsteal_kswapd")? + grown("pgsteal_direct")?;
-    if freed < ENOUGH {
-        return None;
-    }
-    if grown("pgdeactivate")? > 0 {
-        return Some(false);
-    }
-    let back = grown("workingset_refault_file")?;
-    (back >= ENOUGH && grown("workingset_activate_file")? == back).then_some(true)
 }

@@ -167,7 +167,8 @@ mod tests {
             effort: None,
         };
         type Answer = std::result::Result<HugeRules, &'static str>;
-        let answers: [(&[(&str, &str)], &str, &str, Answer); 10] = [
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, Answer);
+        let answers: [Case<'_>; 10] = [
             (&usual, ENABLED, "always", Ok(HugeRules::default())),
             (
                 &usual,

@@ -1,6 +1,7 @@
 //! The reclaim of the recorded kernel: which pages it took, and how fast it was.
 
 use super::found::Causes;
+use super::mechanism::reclaimed_by_generations;
 use super::operations::{Action, Op};
 use super::page_cache::PageCache;
 use super::tasks::kswapd_of;
@@ -61,7 +62,7 @@ pub struct RecordedReclaim {
     pub pages: u64,
 }
 
-/// A run that freed fewer pages than this says nothing about the share of its CPU that kswapd had.
+/// A run that freed fewer pages than this says nothing about how fast kswapd was.
 const FEWEST_FREED: u64 = 32;
 
 /// A run of a node's kswapd on the recorded host.
@@ -70,6 +71,15 @@ struct Run {
     from: u64,
     to: u64,
     freed: u64,
+}
+
+impl Run {
+    /// Nanoseconds that went by for a page that it looked at. All runs together looked at so many pages, and freed so many.
+    fn ns_per_look(&self, (looked, freed): (u64, u64)) -> u64 {
+        let looks =
+            u128::from(self.freed) * u128::from(looked.max(freed)) / u128::from(freed.max(1));
+        (u128::from(self.to - self.from) / looks.max(1)) as u64
+    }
 }
 
 /// The runs of kswapd that operations show. What a kswapd frees belongs to its own run, what others free
@@ -215,8 +225,15 @@ impl RecordedReclaim {
             .map_or(0, |bytes| bytes >> 12);
         let written = steepest(rec, "pswpout");
         let mut paces: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
+        let looked = grown(rec, "pgscan_kswapd").zip(grown(rec, "pgsteal_kswapd"));
+        let generations = reclaimed_by_generations(rec.snapshots.iter()) == Some(true);
         for (r, own) in runs.iter().filter(|(r, _)| r.freed >= FEWEST_FREED) {
-            let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
+            // In generations a run is a burst, or it is mostly spent on caches: a page takes from a ninth to twice the
+            // average. On lists the share of its CPU says more than how many pages a run happened to free.
+            let ns = match generations {
+                true => r.ns_per_look(looked.unwrap_or((1, 1))),
+                false => ns_per_scanned * (r.to - r.from) / own.max(&1),
+            };
             paces.entry(r.node).or_default().push((r.from, ns));
         }
         Ok(RecordedReclaim {
@@ -278,6 +295,23 @@ fn cold(causes: &Causes) -> Result<(Bits, Vec<u32>)> {
 mod tests {
     use super::*;
     use unfrag_linux::recording::Events;
+
+    #[test]
+    fn each_run_has_its_own_pace() {
+        let run = |ms: u64, freed| Run {
+            node: NodeId(0),
+            from: 5,
+            to: 5 + ms * 1_000_000,
+            freed,
+        };
+        // A burst, and a long run that others held up; three pages were looked at for two that were freed.
+        assert_eq!(run(116, 2535).ns_per_look((1, 1)), 45_759);
+        assert_eq!(run(26_653, 35_289).ns_per_look((1, 1)), 755_277);
+        assert_eq!(run(116, 2535).ns_per_look((300, 200)), 30_512);
+        // Counters that contradict each other, or say nothing.
+        assert_eq!(run(116, 2535).ns_per_look((1, 2)), 45_759);
+        assert_eq!(run(116, 0).ns_per_look((0, 0)), 116_000_000);
+    }
 
     #[test]
     fn time_between_two_events_of_other_tasks_is_not_kswapds() {

@@ -93,7 +93,8 @@ fn generations_are_off_unless_a_scenario_turns_them_on() {
             let e = Scenario::parse("s.toml", &text).and_then(|s| s.kernel(None));
             let e = e.expect_err("it has none");
             assert!(e.message.contains(name), "{}", e.message);
-            assert!(e.help.contains("lru-gen"), "{}", e.help);
+            let help = e.help.expect("a way out");
+            assert!(help.contains("lru-gen"), "{help}");
         }
     }
 }

@@ -223,3 +223,43 @@ fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1() {
     );
     assert_eq!(wakes_again(era("2.6.32")), 1);
 }
+
+/// `spec: 4.9, 4.10`: pages that a reclaim for a costly order frees.
+#[test]
+fn a_costly_request_of_6_12_makes_room_for_compaction_where_pages_are_on_lists() {
+    for (name, lru_gen, order, freed) in [
+        ("6.1", false, 9, 32..100),
+        ("6.12", false, 9, 1024..1100),
+        ("6.12", false, 4, 32..100),
+        ("6.12", true, 9, 64..65),
+        ("6.18", false, 9, 32..100),
+    ] {
+        let zones = [ZoneConfig::whole(
+            NodeId(0),
+            ZoneKind::Normal,
+            Pfn(0x400),
+            FRAMES,
+        )];
+        let config = Config {
+            sysctl: unfrag::Sysctl::default().with(|s| s.lru_gen = lru_gen),
+            ..Config::new(&zones, era(name))
+        };
+        with_config(&config, Owners::default(), |m| {
+            // Every second page is the kernel's, so that no block comes together.
+            let mut cache = false;
+            while let Ok(Begun::Got(p)) =
+                m.begin_alloc(0, Gfp::HIGHUSER_MOVABLE, Context::default())
+            {
+                cache = !cache;
+                if cache {
+                    m.lru_add_new(p, true);
+                }
+            }
+            let a = begin(m, order, Gfp::KERNEL, Context::default());
+            finish(m, a).0.ok();
+            let c = *m.reclaim_counters();
+            let each = c.pgsteal_direct / c.allocstall.max(1);
+            assert!(freed.contains(&each), "{name}, order {order}: {c:?}");
+        });
+    }
+}

@@ -79,9 +79,11 @@ impl Compared<'_> {
     /// What would change, by these measured errors.
     pub fn what_if(&self, measured: &Measured) -> WhatIf {
         let class = self.class();
-        let error = |quantity: &Quantity| match self.rests_on_a_guess {
-            false => measured.error(quantity, class),
-            true => measured.widest(quantity, class),
+        // Predictions that were measured rest on the recorded kernel's own replay, and on no guess.
+        let is_like_them = !self.rests_on_a_guess && !self.own.is_empty();
+        let error = |quantity: &Quantity| match is_like_them {
+            true => measured.error(quantity, class),
+            false => measured.widest(quantity, class),
         };
         let change = |quantity: &Quantity| -> Option<Change> {
             let asked = self.values(quantity, self.asked)?;

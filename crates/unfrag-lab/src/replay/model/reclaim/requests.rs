@@ -17,7 +17,8 @@
 //!   returns only when the need is met, so `ReplayKswapd` steps the kswapd as far as the trace has come.
 //!
 //! kswapd runs in the trace's time. A page that it looks at takes as much CPU time as on the recorded host,
-//! and kswapd has the share of the CPU that other tasks left it there ([`Pace`]). A page that it writes takes
+//! and kswapd has the share of the CPU that other tasks left it there; where the recorded kernel reclaimed by
+//! generations, as long as in the recorded run of that time ([`Pace`]). A page that it writes takes
 //! as long as on the recorded swap device at its busiest. Each node has its own kswapd, with the pace of the
 //! recorded runs of that node.
 //!
