@@ -165,13 +165,12 @@ def page(rows, unanswered, skipped=()):
         out.append("| %s | %s | %s | %s | %s | %s | %s |" % (
             r["load"], named(r["kernel_recorded"], r["settings_recorded"]), named(r["kernel_asked"], r["settings_asked"]),
             WORDS[r["quantity"]], number(r["recorded_real"]), number(r["predicted"]), span(r["real_low"], r["real_high"])))
-    outside = [r for r in rows if r["in_bar"] is False]
-    out += ["", "Outside the bar:", "", "| load | recorded with | asked for | number | bar | real |", "|---|---|---|---|---|---|"]
-    for r in outside:
-        out.append("| %s | %s | %s | %s | %s | %s |" % (
-            r["load"], named(r["kernel_recorded"], r["settings_recorded"]),
-            "itself" if r["own"] else named(r["kernel_asked"], r["settings_asked"]),
-            WORDS[r["quantity"]], bar(r), span(r["real_low"], r["real_high"])))
+    outside = grouped(r for r in rows if r["in_bar"] is False)
+    out += ["", "Outside the bar:", "", "| load | recorded with | asked for | numbers: bar, and what was real |", "|---|---|---|---|"]
+    for (load, kernel, settings, other, others), group in outside.items():
+        out.append("| %s | %s | %s | %s |" % (
+            load, named(kernel, settings), "itself" if group[0]["own"] else named(other, others),
+            "; ".join("%s: %s, %s" % (WORDS[r["quantity"]], bar(r), span(r["real_low"], r["real_high"])) for r in group)))
     if unanswered:
         out += ["", "Without an answer:", "", "| load | recorded with | asked for | why |", "|---|---|---|---|"]
         out += ["| %s | %s | %s | %s |" % (u[0], named(u[1], u[2]), named(u[3], u[4]), u[5].replace("|", "\\|")) for u in unanswered]
