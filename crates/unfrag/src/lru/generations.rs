@@ -5,7 +5,6 @@
 //!
 //! Invariant: `LEAST - 1 <= youngest - oldest < MOST` for each kind; no page is in a generation outside these bounds.
 
-use super::amounts::SWAP_CLUSTER_MAX;
 use crate::frame::{FrameIx, Frames, Order, PageFlags, State};
 use crate::placement::{End, List};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
@@ -310,7 +309,7 @@ pub(crate) fn first_priority(pages: u64, goal: u64) -> u8 {
 }
 
 /// Pages of a batch.
-pub(crate) const GENERATION_BATCH: u64 = 2 * SWAP_CLUSTER_MAX;
+pub(crate) const GENERATION_BATCH: u64 = 64;
 
 #[cfg(test)]
 mod tests {

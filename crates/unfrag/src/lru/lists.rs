@@ -1,12 +1,17 @@
 //! The LRU lists of a zone or of a node, with the counters that reclaim keeps for them.
 
-use super::amounts::DEF_PRIORITY;
 use super::generations::{Generations, LEAST, Place, shown};
 use super::kind::{Lru, NR_LRU};
 use crate::frame::{FrameIx, Frames, Order, PageFlags, State};
 use crate::kernel::GenerationRules;
 use crate::placement::{End, List};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
+
+/// Reclaim begins at this priority and scans `size >> priority` of each list.
+pub(crate) const DEF_PRIORITY: u8 = 12;
+
+/// Pages that one reclaim wants, and the size of a batch.
+pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
 
 /// The LRU lists of a zone, or of a node. They live in the caller's memory, so their layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
