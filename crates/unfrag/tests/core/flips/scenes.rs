@@ -244,7 +244,7 @@ pub(crate) const SCENES: [&str; 11] = [
 ];
 /// Seeds of each scene; the scene of compaction has more, since its rules meet in fewer places.
 pub(crate) const SEEDS: u64 = 6;
-pub(crate) const COMPACTION_SEEDS: u64 = 200;
+pub(crate) const COMPACTION_SEEDS: u64 = 800;
 
 /// One run of a scene, written down or held against another.
 pub(crate) fn run<'a>(
