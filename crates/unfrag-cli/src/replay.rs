@@ -181,7 +181,12 @@ pub fn run(args: &Args) -> Result<()> {
     write(args, &report, console)?;
     if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
         let trees = quantity::counted(trees, "snapshot");
-        say_line(format!("wrote {trees} to {}", escaped_path(directory)));
+        let broke = report.kernels.iter().any(|k| k.broke_down.is_some());
+        let sign = match broke {
+            true => ", those of a model that broke down among them, which are no answer",
+            false => "",
+        };
+        say_line(format!("wrote {trees} to {}{sign}", escaped_path(directory)));
     }
     if args.timing {
         tell_time(&report, loaded, done);

@@ -154,8 +154,10 @@ impl GenerationScan {
                 ScanBudget::EachBatch => true,
                 ScanBudget::Once => kind.is_some(),
             };
+        // What is too young to be evicted does not get older by a new generation.
+        let waits = kind.is_none() && m.oldest_are_too_young(self.lru, sc);
         let due = kind.is_none() || m.aging_is_due(self.lru, &self.rules, sc);
-        if self.aged || put_off || !due {
+        if self.aged || put_off || waits || !due {
             return kind;
         }
         self.aged = true;
@@ -243,6 +245,17 @@ impl<H: Host> Manager<'_, H> {
                 Some(!costs_less)
             }
         }
+    }
+
+    /// Whether `min_ttl_ms` alone keeps the pages of an oldest generation that may be evicted.
+    fn oldest_are_too_young(&self, lru: LruId, sc: &ScanControl) -> bool {
+        let g = &self.lrus[lru.index()].generations;
+        let ttl = self.policy.sysctl.lru_gen_min_ttl_ms;
+        [false, true].into_iter().any(|file| {
+            let any = g.oldest_page(file).is_some();
+            let young = self.now_ms.saturating_sub(g.born(file)) < ttl;
+            self.may_evict(file, sc) && g.can_be_evicted(file) && any && young
+        })
     }
 
     /// A new generation begins. Pages that were used by a mapping join it; all others grow older.

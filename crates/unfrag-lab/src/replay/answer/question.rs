@@ -60,6 +60,8 @@ impl Prepared<'_> {
         }
         let recorded = self.settings(&given);
         let time_of = |ns| self.after_first(ns);
+        self.check_times(&options.set)?;
+        check_names(p, options)?;
         let huge = huge_question(&recorded, &options.set)?;
         let sysctls = options.set.iter().filter(|s| !is_of_huge_pages(s));
         let sysctls: Vec<Setting> = sysctls.cloned().collect();
@@ -94,6 +96,55 @@ impl Prepared<'_> {
         };
         question.check_swappiness(self, &recorded)?;
         Ok(question)
+    }
+}
+
+/// Each setting is asked for once at a time, and a single kernel has it.
+fn check_names(p: &Preset, options: &Options) -> Result<()> {
+    for (i, s) in options.set.iter().enumerate() {
+        let same = |o: &&Setting| o.name == s.name && o.at == s.at;
+        if let Some(other) = options.set[..i].iter().find(same) {
+            let twice = format!(
+                "{} is asked for twice: as {} and as {}",
+                s.name, other.value, s.value
+            );
+            return Err(Error::option(Asked::Setting, twice).help("leave one of them out"));
+        }
+        let has = match &s.name[..] {
+            PROACTIVENESS => p.rules.compact.is_some_and(|c| c.proactive.is_some()),
+            "vm.defrag_mode" => p.rules.pageblocks().is_some_and(|b| b.defrag_mode),
+            name if name.starts_with("lru_gen/") => p.rules.generations().is_some(),
+            _ => true,
+        };
+        if !has && options.kernels.len() <= 1 {
+            let none = format!("{} has no {}", p.name, s.name);
+            return Err(Error::option(Asked::Setting, none)
+                .help("leave it out, or ask for a kernel that has it (--kernel)"));
+        }
+    }
+    Ok(())
+}
+
+impl Prepared<'_> {
+    /// Each setting is asked for from a time on that was recorded.
+    fn check_times(&self, set: &[Setting]) -> Result<()> {
+        let last = self.snapshots.iter().map(|s| s.0).max().unwrap_or(0);
+        let late = set.iter().find_map(|s| {
+            let at = s.at.filter(|&at| self.after_first(at) >= last)?;
+            Some((s, at))
+        });
+        let Some((s, at)) = late else {
+            return Ok(());
+        };
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let what = format!(
+            "{}: the recording ends before {} s, so that it would change nothing",
+            s.name,
+            seconds(at)
+        );
+        let end = seconds(self.since_first(last));
+        Err(Error::option(Asked::Setting, what)
+            .help(format!("ask for a time before {end:.1} s, or for none")))
     }
 }
 

@@ -127,6 +127,7 @@ impl KernelReplay<'_, '_> {
             is_own: self.question.as_recorded,
             rests_on_a_guess: self.question.guessed.is_some(),
             other_kernel: !self.question.recorded_era,
+            other_memory: self.question.options.memory.is_some(),
             start: self.begins(),
             recorded: &self.from.recorded,
             large: large_order(self.from.prepared.start.geometry),

@@ -248,14 +248,18 @@ impl Sim<'_> {
         }
     }
 
-    /// Whether a frame of the model is a piece of a gained huge page, which a recorded free then gives back.
+    /// A recorded free gives a piece of a gained huge page back. Returns whether the page had one in use: a free of a frame
+    /// that stands for none of its pieces takes nothing from it.
     pub(super) fn free_piece(&mut self, at: u32) -> bool {
         let first = at & !(self.huge_order.frames() - 1);
         let Some(gained) = self.huge.gained.get_mut(&first) else {
             return false;
         };
-        gained.in_use -= 1;
-        if gained.in_use == 0 {
+        let Some(left) = gained.in_use.checked_sub(1) else {
+            return false;
+        };
+        gained.in_use = left;
+        if left == 0 {
             self.huge.gained.remove(&first);
             self.huge.open.retain(|_, open| *open != first);
             self.free_huge(first);

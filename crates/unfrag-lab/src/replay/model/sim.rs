@@ -395,7 +395,10 @@ impl<'m> Sim<'m> {
                 continue;
             }
             let done = at != NONE
-                && (self.free_piece(at) || self.reshape(at, 0) && self.free_block(at, 0));
+                && match self.is_piece(at) {
+                    true => self.free_piece(at),
+                    false => self.reshape(at, 0) && self.free_block(at, 0),
+                };
             self.tally.freed += u64::from(done);
             self.tally.dropped_frees += u64::from(!done);
         }

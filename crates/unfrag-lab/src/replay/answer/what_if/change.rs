@@ -22,6 +22,8 @@ pub(super) struct Values<'v> {
     pub begin: Option<[f64; 2]>,
     /// Whether both are the same replays.
     pub is_own: bool,
+    /// As many as there can be in this memory, where that is known.
+    pub most: Option<f64>,
 }
 
 /// The middle of sorted values; the lower of two.
@@ -55,12 +57,15 @@ pub(super) fn change_of(quantity: &Quantity, v: &Values<'_>, error: ClassError) 
         _ => 0.0,
     };
     let predicted = asked_median + correction;
+    let show = |value: f64| {
+        let value = scale.rounded(scale.down(value));
+        v.most.map_or(value, |most| value.min(most))
+    };
     let bar = error.error.map(|error| {
         let [low, high] = four_fifths(&asked).map(|end| end - asked_median);
         let width = |ensemble: f64| (ensemble * ensemble + error * error).sqrt();
-        [predicted - width(low), predicted + width(high)].map(|b| scale.rounded(scale.down(b)))
+        [predicted - width(low), predicted + width(high)].map(show)
     });
-    let show = |value: f64| scale.rounded(scale.down(value));
     let own = median(&own).map(show);
     let recorded = v.recorded.map(|r| scale.rounded(r));
     let mut change = Change {
@@ -84,7 +89,7 @@ pub(super) fn change_of(quantity: &Quantity, v: &Values<'_>, error: ClassError) 
 /// What can be said of a change, or why nothing can.
 fn judge(change: &Change, quantity: &Quantity, v: &Values<'_>) -> Result<Verdict, &'static str> {
     if v.is_own {
-        return Ok(Verdict::Same);
+        return Err("it is the recorded kernel itself: what differs is the error of its model");
     }
     let from = change
         .instead_of
@@ -128,6 +133,7 @@ mod tests {
             asked,
             begin: None,
             is_own: false,
+            most: None,
         };
         let comparisons = 5;
         change_of(named(name), &v, ClassError { error, comparisons })
@@ -236,13 +242,32 @@ mod tests {
     }
 
     #[test]
-    fn the_recorded_kernel_as_it_was_changes_nothing() {
+    fn no_bar_is_beyond_all_memory() {
+        let v = Values {
+            recorded: Some(300_000.0),
+            own: &[300_000.0],
+            asked: &[350_000.0],
+            begin: None,
+            is_own: false,
+            most: Some(372_000.0),
+        };
+        let error = ClassError {
+            error: Some(1.0),
+            comparisons: 5,
+        };
+        let c = change_of(named("free_pages_end"), &v, error);
+        assert_eq!(c.bar.unwrap()[1], 372_000.0);
+    }
+
+    #[test]
+    fn of_the_recorded_kernel_as_it_was_nothing_is_said() {
         let v = Values {
             recorded: Some(178.0),
             own: &[500.0],
             asked: &[500.0],
             begin: None,
             is_own: true,
+            most: None,
         };
         let c = change_of(
             named("allocstall"),
@@ -252,7 +277,8 @@ mod tests {
                 comparisons: 0,
             },
         );
-        assert_eq!((c.verdict, c.predicted), (Some(Verdict::Same), 500.0));
+        assert_eq!((c.verdict, c.predicted), (None, 500.0));
+        assert!(c.reason.is_some());
     }
 
     #[test]
@@ -263,6 +289,7 @@ mod tests {
             asked: &[9_000.0],
             begin: Some([10_000.0, 20_000.0]),
             is_own: false,
+            most: None,
         };
         let c = change_of(
             named("free_huge_blocks_end"),

@@ -11,6 +11,9 @@ use crate::replay::answer::report::Sample;
 /// What is reclaimed or moved of less than one in so many pages of memory is no pressure.
 const FEW: u64 = 20;
 
+/// An ensemble of fewer replays says nothing of what its middle would be.
+const FEW_MEMBERS: usize = 5;
+
 /// Replays of two models of one recording, and what its host showed.
 pub(in crate::replay::answer) struct Compared<'m> {
     /// Of the kernel that is asked for, at least one.
@@ -23,6 +26,8 @@ pub(in crate::replay::answer) struct Compared<'m> {
     pub rests_on_a_guess: bool,
     /// Whether another kernel than the recorded one is asked for.
     pub other_kernel: bool,
+    /// Whether another size of memory is asked for.
+    pub other_memory: bool,
     /// Where the replays begin.
     pub start: Begins,
     /// What the recorded host showed.
@@ -43,6 +48,24 @@ impl Compared<'_> {
         Some([of(self.own)?, of(self.asked)?])
     }
 
+    /// Managed pages.
+    fn managed(&self) -> Option<u64> {
+        let zones = &self.recorded.first()?.zones;
+        Some(zones.iter().map(|z| z.managed_pages).sum())
+    }
+
+    /// As many of a number as this memory can have, where both models have as much.
+    fn most(&self, quantity: &Quantity) -> Option<f64> {
+        let managed = self.managed().filter(|_| !self.other_memory)?;
+        match quantity.name {
+            "free_pages_end" | "free_pages_mean" => Some(managed as f64),
+            "free_huge_blocks_end" | "free_huge_blocks_mean" => {
+                Some((managed >> self.large) as f64)
+            }
+            _ => None,
+        }
+    }
+
     fn class(&self) -> Class {
         let total = |name: &str| {
             let all = self.asked.iter().chain(self.own);
@@ -51,10 +74,7 @@ impl Compared<'_> {
             });
             all.flatten().flatten().copied().max().unwrap_or(0)
         };
-        let managed: u64 = self
-            .recorded
-            .first()
-            .map_or(0, |s| s.zones.iter().map(|z| z.managed_pages).sum());
+        let managed = self.managed().unwrap_or(0);
         let reclaimed = total("pgsteal_kswapd") + total("pgsteal_direct");
         let pressure = match (
             reclaimed > managed / FEW,
@@ -80,7 +100,8 @@ impl Compared<'_> {
     pub fn what_if(&self, measured: &Measured) -> WhatIf {
         let class = self.class();
         // Predictions that were measured rest on the recorded kernel's own replay, and on no guess.
-        let is_like_them = !self.rests_on_a_guess && !self.own.is_empty();
+        let few = class.pressure == Pressure::Reclaim && self.asked.len() < FEW_MEMBERS;
+        let is_like_them = !self.rests_on_a_guess && !self.own.is_empty() && !few;
         let error = |quantity: &Quantity| match is_like_them {
             true => measured.error(quantity, class),
             false => measured.widest(quantity, class),
@@ -95,6 +116,7 @@ impl Compared<'_> {
                 asked: &asked,
                 begin: self.begin(quantity),
                 is_own: self.is_own,
+                most: self.most(quantity),
             };
             Some(change_of(quantity, &v, error(quantity)))
         };
