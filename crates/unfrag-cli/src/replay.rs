@@ -186,7 +186,10 @@ pub fn run(args: &Args) -> Result<()> {
             true => ", those of a model that broke down among them, which are no answer",
             false => "",
         };
-        say_line(format!("wrote {trees} to {}{sign}", escaped_path(directory)));
+        say_line(format!(
+            "wrote {trees} to {}{sign}",
+            escaped_path(directory)
+        ));
     }
     if args.timing {
         tell_time(&report, loaded, done);
