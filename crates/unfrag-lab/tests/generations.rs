@@ -84,7 +84,6 @@ fn each_kernel_has_what_debian_builds_unless_somebody_says_otherwise() {
         ("6.18", &[], &[], Some(1)),
         ("7.2", &[], &[], Some(1)),
         ("5.9", &[], &[], None),
-        ("2.6.32", &[], &["lru_gen/enabled=y"], None),
         ("6.1", &[], &["lru_gen/enabled=0x0007"], Some(1)),
         ("6.12", &[], &["lru_gen/enabled=n"], Some(0)),
         // Said to be what Debian builds: no choice of the administrator's.

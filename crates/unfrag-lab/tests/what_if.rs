@@ -214,3 +214,43 @@ fn nine_of_ten_directions_that_are_named_come_true() {
     println!("{right} right of {named} directions named, of {differ} differences");
     assert!(named > 10 && right * 10 >= named * 9, "{right} of {named}");
 }
+
+/// Of each: the kernel, what is asked for, and what the answer says.
+#[test]
+fn a_setting_that_would_change_nothing_is_refused() {
+    let cases = [
+        (
+            "2.6.32",
+            &["lru_gen/enabled=y"][..],
+            "2.6.32 has no lru_gen/enabled",
+        ),
+        (
+            "2.6.32",
+            &["vm.compaction_proactiveness=50"],
+            "2.6.32 has no vm.compaction_proactiveness",
+        ),
+        ("6.1", &["vm.defrag_mode=1"], "6.1 has no vm.defrag_mode"),
+        (
+            "6.1",
+            &["vm.compaction_proactiveness=80@999999"],
+            "the recording ends before 999999 s",
+        ),
+        (
+            "6.1",
+            &[
+                "vm.watermark_scale_factor=20",
+                "vm.watermark_scale_factor=30",
+            ],
+            "asked for twice",
+        ),
+    ];
+    for (kernel, set, says) in cases {
+        let options = Options {
+            kernels: vec![kernel.into()],
+            set: set.iter().map(|s| Setting::parse(s).unwrap()).collect(),
+            ..Options::default()
+        };
+        let e = replay(sample(), "a recording", &options, &mut NoWatch).unwrap_err();
+        assert!(e.to_string().contains(says), "{set:?}: {e}");
+    }
+}
