@@ -127,16 +127,25 @@ fn rule_1_a_page_directory_follows_the_stack_of_its_process() {
     assert_eq!(rewritten(&causes)[0].action, Action::stack(0));
 }
 
-#[test]
-fn rule_2_the_other_cpu_refilled_its_list_first() {
+/// Room for refills of two CPUs, of a batch of 8 each.
+fn refills() -> Start {
     let mut start = start(2);
-    // Two refills of a batch of 8.
     start.free = vec![movable(FIRST + 512, 9)];
     settle(&mut start);
-    let on = |cpu, page| Op {
+    start
+}
+
+/// An allocation of a page of a program on a CPU.
+fn on(cpu: u16, page: u32) -> Op {
+    Op {
         cpu,
         ..alloc(page, USER)
-    };
+    }
+}
+
+#[test]
+fn rule_2_the_other_cpu_refilled_its_list_first() {
+    let start = refills();
     let (causes, found, exact) = run(&start, &[on(0, 520), on(1, 512), on(0, 521), on(1, 513)]);
     assert_eq!((found.reordered, found.unresolved, exact), (1, 0, true));
     let page = |op: &Op| op.allocated().unwrap().0.pfn - FIRST;
@@ -151,13 +160,7 @@ fn rule_2_the_other_cpu_refilled_its_list_first() {
 /// The host had the frame in use, by whatever left no event that the model could follow.
 #[test]
 fn rule_2_no_allocation_goes_before_the_free_of_its_frame() {
-    let mut start = start(2);
-    start.free = vec![movable(FIRST + 512, 9)];
-    settle(&mut start);
-    let on = |cpu, page| Op {
-        cpu,
-        ..alloc(page, USER)
-    };
+    let start = refills();
     let free = op(Action::free(FIRST + 512, 0));
     let recorded = [on(0, 520), free, on(1, 512)];
     let (causes, found, _) = run(&start, &recorded);
