@@ -3,7 +3,7 @@
 use super::change::{Values, change_of};
 use super::class::{Asked, Begins, Class, Pressure};
 use super::found::{Change, WhatIf};
-use super::measured::Measured;
+use super::measured::{ClassError, Measured};
 use super::quantity::{QUANTITIES, Quantity};
 use crate::replay::answer::member::Member;
 use crate::replay::answer::report::Sample;
@@ -106,7 +106,8 @@ impl Compared<'_> {
             true => measured.error(quantity, class),
             false => measured.widest(quantity, class),
         };
-        let change = |quantity: &Quantity| -> Option<Change> {
+        let errors = QUANTITIES.map(|q| error(&q));
+        let change = |(quantity, error): (&Quantity, &ClassError)| -> Option<Change> {
             let asked = self.values(quantity, self.asked)?;
             let own = self.values(quantity, self.own).unwrap_or_default();
             let totals = &self.asked.first()?.totals;
@@ -118,15 +119,15 @@ impl Compared<'_> {
                 is_own: self.is_own,
                 most: self.most(quantity),
             };
-            Some(change_of(quantity, &v, error(quantity)))
+            Some(change_of(quantity, &v, *error))
         };
         let loads = measured.loads(class);
-        let comparisons = QUANTITIES.iter().map(|q| error(q).comparisons).max();
+        let comparisons = errors.iter().map(|e| e.comparisons).max();
         WhatIf {
             class,
             comparisons: comparisons.unwrap_or(0),
             loads: loads.into_iter().map(String::from).collect(),
-            changes: QUANTITIES.iter().filter_map(change).collect(),
+            changes: QUANTITIES.iter().zip(&errors).filter_map(change).collect(),
         }
     }
 }
