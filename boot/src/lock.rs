@@ -6,7 +6,7 @@ use crate::{cpu, faults};
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// A spin lock whose holder cannot be interrupted, for `Shared`, and for what handlers share with tasks.
+/// A spin lock whose holder cannot be interrupted, for `Memory`, and for what handlers share with tasks.
 pub struct IrqLock(AtomicBool);
 
 // SAFETY: `swap` gives the lock to one CPU until `unlock`; acquire and release order what lies between.

@@ -7,7 +7,7 @@ use crate::frames::Locals;
 use crate::lock::IrqLock;
 use crate::mutex::Mutex;
 use crate::owners;
-use unfrag::shared::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Move};
 use unfrag::{Order, Pfn};
 
 type Own<'s> = Evacuator<'s, 'static, IrqLock>;

@@ -1,4 +1,4 @@
-//! unfrag's own engine over all frames: `Shared`, and the `Local` of each CPU.
+//! unfrag's own engine over all frames: `Memory`, and the `Local` of each CPU.
 //!
 //! Invariants: a CPU uses its `Local` with interrupts off, so that a handler finds it whole. Tasks leave a reserve of free
 //! frames to interrupt handlers.
@@ -8,7 +8,7 @@ use crate::lock::IrqLock;
 use crate::memory_map::MemoryMap;
 use crate::{cpu, faults};
 use core::cell::UnsafeCell;
-use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
+use unfrag::{Local, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Free frames below which only interrupt handlers are served, for each CPU.
@@ -16,7 +16,7 @@ pub const RESERVE: u64 = 128;
 /// Free frames above the reserve below which kswapd works.
 pub const LOW: u64 = 512;
 
-type Memory = Shared<'static, IrqLock>;
+type Memory = unfrag::Memory<'static, IrqLock>;
 type Own = Local<'static, 'static, IrqLock>;
 
 /// The memory, and what each CPU keeps of it.
@@ -37,14 +37,14 @@ impl Locals {
     pub fn new(map: &mut MemoryMap, from: u64, cpus: usize) -> Locals {
         let frames = u32::try_from(map.end()).expect("less than 16 TiB");
         let reserve = RESERVE * cpus as u64;
-        let config = SharedConfig {
+        let config = MemoryConfig {
             shards: cpus.div_ceil(2),
             locals: cpus,
             min: reserve,
             low: reserve + LOW,
-            ..SharedConfig::new(Pfn(0), frames)
+            ..MemoryConfig::new(Pfn(0), frames)
         };
-        let words = SharedLayout::of(&config).words;
+        let words = MemoryLayout::of(&config).words;
         // SAFETY: Zeros are words.
         let table = unsafe { map.carve(from, words) };
         let shared = Memory::new(config, table).expect("as many words as the layout says");

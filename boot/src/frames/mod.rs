@@ -16,7 +16,7 @@ use unfrag::{MigrateType, Order, Pfn};
 
 /// Who manages the frames.
 pub enum Engine {
-    /// unfrag's own engine: `Shared`, and a `Local` for each CPU.
+    /// unfrag's own engine: `Memory`, and a `Local` for each CPU.
     Own(&'static Locals),
     /// An era: a `Manager` under one lock.
     Era(&'static Era),

@@ -4,7 +4,7 @@
 
 use core::ptr::NonNull;
 use unfrag::maps::GiveError;
-use unfrag::shared::Local;
+use unfrag::Local;
 use unfrag::{AllocError, Gfp, MigrateType, Order, Pfn};
 use unfrag_slab::{Cpu, Fault, KmemCache, NoMemory, SpinLock};
 

@@ -4,8 +4,8 @@
 //! stays free.
 
 use lock_api::RawMutex;
+use unfrag::Memory;
 use unfrag::maps::GiveError;
-use unfrag::shared::Shared;
 use unfrag::{Order, Pfn};
 
 /// Takes free memory back: a balloon device, or the monitor itself with `madvise` or a hole in a file.
@@ -55,7 +55,7 @@ impl<E: core::error::Error> core::error::Error for ReportError<E> {}
 /// # Errors
 /// [`ReportError`].
 pub fn report<R: RawMutex, S: Sink>(
-    shared: &Shared<'_, R>,
+    shared: &Memory<'_, R>,
     order: Order,
     most: u64,
     sink: &mut S,

@@ -8,7 +8,7 @@
 use ::x86_64::PhysAddr;
 use ::x86_64::structures::paging::{FrameAllocator, FrameDeallocator, PageSize, PhysFrame};
 use lock_api::RawMutex;
-use unfrag::shared::Local;
+use unfrag::Local;
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Bits of an address within a frame of 4 KiB.

@@ -10,7 +10,7 @@ use crate::owner::Place;
 use crate::record::Record;
 use crate::settings::{Cost, DIRECT};
 use crate::space::FRAME_BYTES;
-use unfrag::shared::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Move};
 use unfrag::{Order, Pfn};
 
 impl Inner {

@@ -18,7 +18,7 @@
 //! # The modules
 //! The ground first:
 //! - `space`: addresses, and memory of the system. `topology`: NUMA nodes. `error`: why there is none.
-//! - `memory`: free frames by node, each a [`Shared`](unfrag::shared::Shared). `threads`: what each thread keeps. `counts`,
+//! - `memory`: free frames by node, each a [`Memory`](unfrag::Memory). `threads`: what each thread keeps. `counts`,
 //!   `events`: what is counted.
 //! - `record`: who owns a frame. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
 //!   `handles`: all such words.
@@ -32,7 +32,7 @@
 //!
 //! # One allocation
 //! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
-//!    [`Local`](unfrag::shared::Local) refills in batches.
+//!    [`Local`](unfrag::Local) refills in batches.
 //! 2. Nothing there: `alloc_slow` (`slow.rs`) has owners give frames back, or compacts (`compact.rs`), or waits.
 //! 3. The frame's number becomes an address (`space.rs`), and the two a block that frees itself.
 //!

@@ -1,4 +1,4 @@
-//! The free frames of a pool: for each NUMA node a [`Shared`].
+//! The free frames of a pool: for each NUMA node a [`Memory`].
 //!
 //! Invariant: a frame's number says its node; nodes begin at multiples of a gigabyte.
 #![allow(unsafe_code)]
@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use unfrag::maps::LARGEST_ORDER;
-use unfrag::shared::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{MAX_SHARDS, MemoryConfig, MemoryLayout};
 
 /// The lock of a shard.
 pub(crate) type Lock = parking_lot::RawMutex;
@@ -20,7 +20,7 @@ pub(crate) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
 /// A node's free frames.
 pub(crate) struct Node {
-    pub shared: Shared<'static, Lock>,
+    pub shared: unfrag::Memory<'static, Lock>,
     /// The first number of its frames.
     pub first: u32,
     /// Frames that there may be.
@@ -61,17 +61,17 @@ impl Node {
     ) -> Result<Node, PoolError> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let gigabytes = limit.div_ceil(GIGABYTE) as usize;
-        let config = SharedConfig {
+        let config = MemoryConfig {
             shards: cpus.min(gigabytes).clamp(1, MAX_SHARDS),
             locals,
             min: marks.min,
             low: marks.low,
-            ..SharedConfig::new(Pfn(first.into()), limit)
+            ..MemoryConfig::new(Pfn(first.into()), limit)
         };
-        let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
+        let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
         let words = Box::into_raw(words);
         // SAFETY: the words live as long as the node, and nobody else refers to them.
-        let shared = Shared::new(config, unsafe { &mut *words });
+        let shared = unfrag::Memory::new(config, unsafe { &mut *words });
         let shared = shared.ok_or(PoolError::TooLarge {
             frames: limit.into(),
         })?;

@@ -10,7 +10,7 @@ use crate::topology;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use unfrag::shared::Local;
+use unfrag::Local;
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 
 /// What a thread keeps of a pool.

@@ -33,7 +33,8 @@
 //! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
-//! - [`maps`]: unfrag's own engine: free frames by maps. [`shared`]: many CPUs on it.
+//! - [`maps`]: unfrag's own engine: free frames by maps. [`memory`]: many CPUs on it. [`local`]: what a CPU keeps. [`moves`]:
+//!   emptying blocks.
 //! - [`contig`]: claiming ranges and contiguous runs of any size; memory offline and online.
 //! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
 //!
@@ -74,10 +75,13 @@ pub mod inspect;
 pub mod kernel;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod local;
 pub mod lru;
 mod manager;
 pub mod maps;
+pub mod memory;
 pub mod migrate;
+pub mod moves;
 pub mod need;
 mod node;
 pub mod page_alloc;
@@ -88,7 +92,6 @@ pub mod reclaim;
 mod request;
 pub mod restore;
 pub mod rights;
-pub mod shared;
 pub mod stat;
 pub mod trace;
 mod tracer;
@@ -102,8 +105,10 @@ pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, Zon
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
 pub use kernel::{Rules, Sysctl, preset};
+pub use local::{Local, SINGLES};
 pub use lock_api;
 pub use manager::Manager;
+pub use memory::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Report};
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use placement::{V19_TYPES, V19Stats, v19_type_name};
 pub use request::{AllocError, Context, Request, highest_zone};

@@ -10,10 +10,10 @@ use spin::mutex::SpinMutex;
 use unfrag_adapt::AddError;
 use unfrag_adapt::heap::{Bytes, Heap};
 
-type Shared = Heap<SpinMutex<()>>;
+type Memory = Heap<SpinMutex<()>>;
 
-fn heap(room: &Room) -> Shared {
-    let heap = Shared::new();
+fn heap(room: &Room) -> Memory {
+    let heap = Memory::new();
     // SAFETY: The room is the test's, and lives longer than the last use of the heap.
     unsafe { heap.add(room.start(), room.bytes()) }.expect("enough memory");
     heap
@@ -26,7 +26,7 @@ fn a_vector_grows_to_millions() {
     let room = Room::new(48 << 20, 4096);
     let heap = heap(&room);
     let mut c = Chance::new(1);
-    let mut v: VecIn<u32, &Shared> = VecIn::new_in(&heap);
+    let mut v: VecIn<u32, &Memory> = VecIn::new_in(&heap);
     for _ in 0..3_000_000 {
         v.push(c.below(1 << 32) as u32);
     }
@@ -83,7 +83,7 @@ fn blocks_of_any_size_and_alignment_do_not_overlap() {
 fn it_starts_in_little_memory() {
     let room = Room::new(1 << 20, 4096);
     let start = |bytes| {
-        let heap = Shared::new();
+        let heap = Memory::new();
         // SAFETY: Only the last heap that was made is used.
         unsafe { heap.add(room.start(), bytes) }.map(|()| heap)
     };

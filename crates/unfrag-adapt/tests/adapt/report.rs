@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::room::Room;
 use rustix::mm::{Advice, madvise};
 use spin::mutex::SpinMutex;
-use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+use unfrag::{Memory, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_adapt::report::{ReportError, Sink, report};
 
@@ -37,9 +37,9 @@ impl Sink for Monitor {
 #[test]
 fn free_memory_goes_back_and_comes_again_empty() {
     let room = Room::new(FRAMES as usize * 4096, 2 << 20);
-    let config = SharedConfig::new(Pfn(0), FRAMES);
-    let mut words = vec![0; SharedLayout::of(&config).words];
-    let shared = Shared::<SpinMutex<()>>::new(config, &mut words).expect("a memory");
+    let config = MemoryConfig::new(Pfn(0), FRAMES);
+    let mut words = vec![0; MemoryLayout::of(&config).words];
+    let shared = Memory::<SpinMutex<()>>::new(config, &mut words).expect("a memory");
     shared.add(Pfn(0), FRAMES).expect("new");
     let word =
         |p: Pfn| core::ptr::with_exposed_provenance_mut::<u64>(room.start() + p.0 as usize * 4096);

@@ -2,7 +2,7 @@
 
 use spin::mutex::SpinMutex;
 use std::collections::BTreeMap;
-use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+use unfrag::{MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Pfn};
 use unfrag_adapt::x86_64::Frames;
 use x86_64::structures::paging::mapper::{CleanUp, MappedFrame, TranslateResult};
@@ -12,21 +12,21 @@ use x86_64::structures::paging::{
 };
 use x86_64::{PhysAddr, VirtAddr};
 
-type Memory<'m> = Shared<'m, SpinMutex<()>>;
+type Memory<'m> = unfrag::Memory<'m, SpinMutex<()>>;
 
 /// Frames of a gigabyte.
 const GIB: u32 = 1 << 18;
 const WRITABLE: PageTableFlags = PageTableFlags::PRESENT.union(PageTableFlags::WRITABLE);
 
-fn config(frames: u32) -> SharedConfig {
-    SharedConfig {
+fn config(frames: u32) -> MemoryConfig {
+    MemoryConfig {
         locals: 2,
-        ..SharedConfig::new(Pfn(0), frames)
+        ..MemoryConfig::new(Pfn(0), frames)
     }
 }
 
 fn words(frames: u32) -> Vec<u64> {
-    vec![0; SharedLayout::of(&config(frames)).words]
+    vec![0; MemoryLayout::of(&config(frames)).words]
 }
 
 /// A memory of which all frames but the first are free: physical address 0 is nobody's.
@@ -55,7 +55,7 @@ impl Bytes {
 fn map<S: PageSize + std::fmt::Debug>(
     table: &mut OffsetPageTable<'_>,
     at: u64,
-    local: &mut unfrag::shared::Local<'_, '_, SpinMutex<()>>,
+    local: &mut unfrag::Local<'_, '_, SpinMutex<()>>,
 ) -> PhysFrame<S>
 where
     for<'t> OffsetPageTable<'t>: Mapper<S>,
@@ -75,7 +75,7 @@ where
 fn unmap<S: PageSize>(
     table: &mut OffsetPageTable<'_>,
     at: u64,
-    local: &mut unfrag::shared::Local<'_, '_, SpinMutex<()>>,
+    local: &mut unfrag::Local<'_, '_, SpinMutex<()>>,
 ) where
     for<'t> OffsetPageTable<'t>: Mapper<S>,
 {

@@ -14,8 +14,8 @@ use frame_alloc::{
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
 use unfrag_pool::HostMemory;
 
 /// All of them, the bound first.
@@ -136,13 +136,13 @@ impl Own for Array {
 type Lock = parking_lot::RawMutex;
 
 fn unfrag<V: Visit>(frames: u32, threads: usize, v: &mut V) {
-    let config = SharedConfig {
+    let config = MemoryConfig {
         locals: threads,
         shards: threads,
-        ..SharedConfig::new(Pfn(0), frames)
+        ..MemoryConfig::new(Pfn(0), frames)
     };
-    let mut words = vec![0; SharedLayout::of(&config).words];
-    let shared: Shared<Lock> = Shared::new(config, &mut words).expect("a memory");
+    let mut words = vec![0; MemoryLayout::of(&config).words];
+    let shared: Memory<Lock> = Memory::new(config, &mut words).expect("a memory");
     shared.add(Pfn(0), frames).expect("not added before");
     v.visit((0..threads).filter_map(|_| shared.local()).collect());
     shared.validate().expect("every invariant");

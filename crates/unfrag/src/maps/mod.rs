@@ -17,7 +17,7 @@
 //!
 //! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `error`: why frames are refused. `absent`: adding memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
+//! - `error`: why frames are refused. `absent`: adding memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is

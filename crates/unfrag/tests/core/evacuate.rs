@@ -4,7 +4,8 @@ use super::flips::world::Chance;
 use super::support::setting;
 use std::collections::{BTreeMap, BTreeSet};
 use unfrag::maps::GiveError;
-use unfrag::shared::{Evacuator, Local, Move, Shared, SharedConfig, SharedLayout};
+use unfrag::moves::{Evacuator, Move};
+use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 type Lock = spin::Mutex<()>;
@@ -26,19 +27,19 @@ impl Frees for Local<'_, '_, Lock> {
 /// What is in use: the order of each piece, by its first frame.
 type Pieces = BTreeMap<u64, u8>;
 
-fn memory() -> Shared<'static, Lock> {
-    let config = SharedConfig {
+fn memory() -> Memory<'static, Lock> {
+    let config = MemoryConfig {
         locals: 2,
-        ..SharedConfig::new(Pfn(0), (BLOCKS * 512) as u32)
+        ..MemoryConfig::new(Pfn(0), (BLOCKS * 512) as u32)
     };
-    let words = Vec::leak(vec![!0; SharedLayout::of(&config).words]);
-    let shared: Shared<Lock> = Shared::new(config, words).expect("a memory");
+    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
+    let shared: Memory<Lock> = Memory::new(config, words).expect("a memory");
     shared.add(Pfn(0), config.frames).expect("it is new");
     shared
 }
 
 /// Takes all of it in pieces of orders below `orders`, and frees all but about `i` parts of 64 of block `i`.
-fn uneven(shared: &Shared<'static, Lock>, c: &mut Chance, orders: u64) -> Pieces {
+fn uneven(shared: &Memory<'static, Lock>, c: &mut Chance, orders: u64) -> Pieces {
     let mut local = shared.local().expect("two of them");
     let mut pieces = Pieces::new();
     while pieces.len() < 1 << 20 {
@@ -75,7 +76,7 @@ fn costs(pieces: &Pieces) -> Vec<u32> {
 
 /// Runs an evacuator; what `stays` says of is not moved.
 fn run(
-    shared: &Shared<'static, Lock>,
+    shared: &Memory<'static, Lock>,
     e: &mut Evacuator<'_, 'static, Lock>,
     pieces: &mut Pieces,
     mut stays: impl FnMut(u64) -> bool,
@@ -101,7 +102,7 @@ fn run(
 }
 
 /// Pieces do not overlap, and are all that is in use.
-fn check(shared: &Shared<'static, Lock>, pieces: &Pieces) {
+fn check(shared: &Memory<'static, Lock>, pieces: &Pieces) {
     let mut end = 0;
     for (&at, &order) in pieces {
         assert!(at >= end, "pieces overlap at {at:#x}");

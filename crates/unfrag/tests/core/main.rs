@@ -21,6 +21,7 @@ mod grouping_6_12;
 mod grouping_6_18;
 mod grouping_old;
 mod maps;
+mod memory;
 mod model;
 mod moves;
 mod properties;
@@ -28,7 +29,6 @@ mod reclaim;
 mod refusals;
 mod reserves;
 mod rules;
-mod shared;
 mod support;
 #[path = "../../../../checks/types.rs"]
 mod types;

@@ -4,10 +4,11 @@ use crate::types::{BOTH, check, differences, traits};
 use unfrag::inspect::Inspect;
 use unfrag::lab::Lab;
 use unfrag::maps::Engine;
+use unfrag::moves::{Evacuator, Place};
 use unfrag::need::Step;
 use unfrag::restore::{Edit, Restore};
-use unfrag::shared::{Evacuator, Local, Place, Report, Shared};
 use unfrag::{Builder, Config, Manager, NullHost};
+use unfrag::{Local, Memory, Report};
 
 /// The types that are covered here, and at the end those that no other crate can name.
 const TYPES: [&str; 16] = [
@@ -23,7 +24,7 @@ const TYPES: [&str; 16] = [
     "Place",
     "Report",
     "Restore",
-    "Shared",
+    "Memory",
     "Step",
     "PagesMut",
     "View",
@@ -31,7 +32,7 @@ const TYPES: [&str; 16] = [
 
 type Lock = spin::Mutex<()>;
 
-/// Compiles as long as each type is covariant, as its line says. What is behind a lock, the memory of a [`Shared`], is not;
+/// Compiles as long as each type is covariant, as its line says. What is behind a lock, the memory of a [`Memory`], is not;
 /// an example in its module that must not compile holds that.
 #[allow(dead_code, clippy::type_complexity)]
 fn covariant<'short, 'long: 'short>() {
@@ -56,7 +57,7 @@ fn covariant<'short, 'long: 'short>() {
 #[test]
 fn what_may_go_to_another_thread() {
     let rows = traits![
-        Shared<'static, Lock>,
+        Memory<'static, Lock>,
         Engine<'static>,
         Manager<'static, NullHost>,
         Inspect<'static, 'static, NullHost>,

@@ -7,8 +7,8 @@
 mod engine;
 mod manager;
 mod marks;
+mod memory;
 mod model;
-mod shared;
 
 /// Numbers by chance.
 struct Chance(u64);

@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use unfrag::lock_api::{GuardNoSend, RawMutex};
-use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+use unfrag::{Memory, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 const MOV: MigrateType = MigrateType::Movable;
@@ -33,22 +33,22 @@ unsafe impl RawMutex for Slow {
     }
 }
 
-fn memory(cpus: usize, blocks: u32, min: u64) -> Shared<'static, Slow> {
-    let config = SharedConfig {
+fn memory(cpus: usize, blocks: u32, min: u64) -> Memory<'static, Slow> {
+    let config = MemoryConfig {
         locals: cpus,
         min,
         low: min,
         keeps: 128,
-        ..SharedConfig::new(Pfn(0), blocks * 512)
+        ..MemoryConfig::new(Pfn(0), blocks * 512)
     };
-    let words = Vec::leak(vec![0; SharedLayout::of(&config).words]);
-    let shared = Shared::new(config, words).expect("a memory");
+    let words = Vec::leak(vec![0; MemoryLayout::of(&config).words]);
+    let shared = Memory::new(config, words).expect("a memory");
     shared.add(Pfn(0), blocks * 512).expect("new");
     shared
 }
 
 /// All at once, for what only one of them can have. Returns how many frames they got.
-fn all_at_once(memory: &Shared<'static, Slow>, cpus: usize, order: u8, atomic: bool) -> u64 {
+fn all_at_once(memory: &Memory<'static, Slow>, cpus: usize, order: u8, atomic: bool) -> u64 {
     let (barrier, got) = (Barrier::new(cpus), AtomicU64::new(0));
     std::thread::scope(|threads| {
         for _ in 0..cpus {

@@ -1,12 +1,13 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::shared::{Lock, free, give_one, shared};
+use super::memory::{Lock, free, give_one, shared};
 use super::{Chance, setting};
 use std::collections::BTreeMap;
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
 use unfrag::maps::{Engine, EngineLayout};
-use unfrag::shared::{Evacuator, Local, Move, Shared, SharedConfig};
+use unfrag::moves::{Evacuator, Move};
+use unfrag::{Local, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
 const TYPES: [MigrateType; 3] = [
@@ -216,10 +217,10 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
         println!("seed {seed}");
         let mut c = Chance(seed);
         let frames = 512 * 16 + c.below(512) as u32;
-        let s = shared(SharedConfig {
+        let s = shared(MemoryConfig {
             locals: 2,
             min: c.below(600),
-            ..SharedConfig::new(Pfn(1 << 18), frames)
+            ..MemoryConfig::new(Pfn(1 << 18), frames)
         });
         let base = 1 << 18;
         let start = c.below(600) as u32;
@@ -321,7 +322,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
 }
 
 /// What is not somebody's is free, or kept.
-fn check(s: &Shared<'_, Lock>, owned: &Owned, present: u32) {
+fn check(s: &Memory<'_, Lock>, owned: &Owned, present: u32) {
     s.validate().expect("a sound state");
     let used: u64 = owned.values().map(|o| 1u64 << o).sum();
     assert!(s.counts().free + used <= present.into());

@@ -3,8 +3,9 @@
 use unfrag::maps::GiveError::{
     self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present, TooManyHoles,
 };
-use unfrag::shared::{Evacuator, Local, MAX_SHARDS, Move, Shared, SharedConfig, SharedLayout};
+use unfrag::moves::{Evacuator, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{Local, MAX_SHARDS, Memory, MemoryConfig, MemoryLayout};
 
 pub type Lock = spin::Mutex<()>;
 const MOV: MigrateType = MigrateType::Movable;
@@ -24,32 +25,32 @@ pub fn free(l: &mut Local<'_, '_, Lock>, p: u64, order: u8) -> Result<(), GiveEr
     unsafe { l.free(Pfn(p), Order(order), MOV) }
 }
 
-pub fn give_one(s: &Shared<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
+pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
     // SAFETY: as above.
     unsafe { s.give_one(Pfn(p), Order(order), MOV) }
 }
 
-pub fn shared(config: SharedConfig) -> Shared<'static, Lock> {
-    let words = Vec::leak(vec![!0; SharedLayout::of(&config).words]);
-    Shared::new(config, words).expect("a memory")
+pub fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
+    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
+    Memory::new(config, words).expect("a memory")
 }
 
-fn config() -> SharedConfig {
-    SharedConfig {
+fn config() -> MemoryConfig {
+    MemoryConfig {
         shards: 2,
         locals: 2,
-        ..SharedConfig::new(Pfn(BASE), FRAMES)
+        ..MemoryConfig::new(Pfn(BASE), FRAMES)
     }
 }
 
-fn two_parts() -> Shared<'static, Lock> {
+fn two_parts() -> Memory<'static, Lock> {
     let s = shared(config());
     s.add(Pfn(BASE + 3), 4000).expect("new");
     s.add(Pfn(SECOND), 4500).expect("new");
     s
 }
 
-fn state(s: &Shared<Lock>) -> (u64, u64, u64) {
+fn state(s: &Memory<Lock>) -> (u64, u64, u64) {
     // Miri takes too long to look at every block.
     if !cfg!(miri) {
         s.validate().expect("a sound state");
@@ -201,9 +202,9 @@ fn a_request_that_cannot_be_served_says_why() {
 fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
     for kept in [0, 1, 2, 3, 9] {
         for atomic in [false, true] {
-            let s = shared(SharedConfig {
+            let s = shared(MemoryConfig {
                 keeps: 128,
-                ..SharedConfig::new(Pfn(0), 1 << 14)
+                ..MemoryConfig::new(Pfn(0), 1 << 14)
             });
             s.add(Pfn(0), 1 << 14).expect("new");
             let mut l = s.local().expect("a local");
@@ -231,54 +232,54 @@ fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
 #[cfg_attr(miri, ignore = "it takes all frames, many times")]
 fn a_memory_that_cannot_be_is_none() {
     let good = config();
-    let mut words = vec![0; SharedLayout::of(&good).words + 4096];
+    let mut words = vec![0; MemoryLayout::of(&good).words + 4096];
     for bad in [
-        SharedConfig { shards: 0, ..good },
-        SharedConfig {
+        MemoryConfig { shards: 0, ..good },
+        MemoryConfig {
             shards: MAX_SHARDS + 1,
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             shards: usize::MAX,
             ..good
         },
-        SharedConfig { frames: 0, ..good },
-        SharedConfig {
+        MemoryConfig { frames: 0, ..good },
+        MemoryConfig {
             frames: u32::MAX,
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             base: Pfn(512),
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             base: Pfn(u64::MAX << 18),
             frames: u32::MAX >> 10,
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             locals: 1 << 40,
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             locals: usize::MAX,
             ..good
         },
-        SharedConfig {
+        MemoryConfig {
             locals: usize::MAX / 16,
             ..good
         },
     ] {
-        assert!(Shared::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
+        assert!(Memory::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
     }
-    assert!(Shared::<Lock>::new(good, &mut words).is_some());
+    assert!(Memory::<Lock>::new(good, &mut words).is_some());
     // Marks beyond all memory: nobody gets a frame but who cannot wait; and what is kept has bounds.
     for keeps in [0, 1, 1000, u32::MAX] {
-        let s = shared(SharedConfig {
+        let s = shared(MemoryConfig {
             min: u64::MAX,
             low: u64::MAX,
             keeps,
-            ..SharedConfig::new(Pfn(0), 4096)
+            ..MemoryConfig::new(Pfn(0), 4096)
         });
         s.add(Pfn(0), 4096).expect("new");
         let mut l = s.local().expect("a local");
@@ -380,10 +381,10 @@ fn errors_name_the_frame_and_the_way_out() {
     }
 }
 
-fn busy() -> Shared<'static, Lock> {
-    let s = shared(SharedConfig {
+fn busy() -> Memory<'static, Lock> {
+    let s = shared(MemoryConfig {
         keeps: 128,
-        ..SharedConfig::new(Pfn(0), 1 << 15)
+        ..MemoryConfig::new(Pfn(0), 1 << 15)
     });
     s.add(Pfn(0), 1 << 15).expect("new");
     s

@@ -3,13 +3,13 @@
 //! Invariant: no more frames are counted as free than are free in the maps. Who takes some reserves them here first, and who
 //! gives some back counts them last. So the marks hold however many take at a time.
 
-use super::config::SharedConfig;
 use crate::frame::Order;
+use crate::memory::config::MemoryConfig;
 use core::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
 /// How few free frames a request may leave.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Floor {
+pub(crate) enum Floor {
     /// The min watermark.
     Min,
     Zero,
@@ -20,7 +20,7 @@ pub(super) enum Floor {
 struct Line(AtomicI64);
 
 /// The free frames of all shards, and the watermarks.
-pub(super) struct Totals {
+pub(crate) struct Totals {
     free: Line,
     min: i64,
     low: i64,
@@ -30,7 +30,7 @@ pub(super) struct Totals {
 // Orderings: the numbers stand for themselves, so all of them are relaxed. What is done to a frame before it is freed
 // reaches who takes it through the lock of its shard.
 impl Totals {
-    pub fn new(config: &SharedConfig) -> Totals {
+    pub fn new(config: &MemoryConfig) -> Totals {
         let mark = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
         Totals {
             free: Line(AtomicI64::new(0)),

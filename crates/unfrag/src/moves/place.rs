@@ -1,20 +1,20 @@
 //! [`Place`]: a block for what is being moved.
 
-use super::memory::Shared;
 use crate::frame::{MigrateType, Order, Pfn};
+use crate::memory::Memory;
 use lock_api::RawMutex;
 
-/// A block that an [`Evacuator`](super::Evacuator) took for what should move. It is nobody's until it is
+/// A block that an [`Evacuator`](crate::moves::Evacuator) took for what should move. It is nobody's until it is
 /// [used](Self::into_pfn), and free again when it is dropped.
 #[must_use = "it is free again when it is dropped"]
 pub struct Place<'s, 'm, R: RawMutex> {
-    shared: &'s Shared<'m, R>,
+    shared: &'s Memory<'m, R>,
     pfn: Pfn,
     order: Order,
 }
 
 impl<'s, 'm, R: RawMutex> Place<'s, 'm, R> {
-    pub(super) fn new(shared: &'s Shared<'m, R>, pfn: Pfn, order: Order) -> Place<'s, 'm, R> {
+    pub(crate) fn new(shared: &'s Memory<'m, R>, pfn: Pfn, order: Order) -> Place<'s, 'm, R> {
         Place { shared, pfn, order }
     }
 

@@ -14,7 +14,7 @@ const LAST_SMALL: u8 = 3;
 
 /// Block numbers, the last one to be handed out next.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Array<const N: usize> {
+pub(crate) struct Array<const N: usize> {
     len: usize,
     shown: usize,
     of: [u32; N],
@@ -51,7 +51,7 @@ impl<const N: usize> Array<N> {
 }
 
 /// An array of any length.
-pub(super) struct Kept<'a> {
+pub(crate) struct Kept<'a> {
     pub len: &'a mut usize,
     /// What others were told that the length is.
     shown: &'a mut usize,
@@ -94,7 +94,7 @@ impl Kept<'_> {
 
 /// Blocks of an order that are kept, where single frames are kept up to `limit`.
 #[inline]
-pub(super) fn room(order: Order, limit: u32) -> u32 {
+pub(crate) fn room(order: Order, limit: u32) -> u32 {
     match order {
         Order::ZERO => limit,
         BLOCK_ORDER => limit / (SINGLES / HUGE) as u32,
@@ -103,13 +103,13 @@ pub(super) fn room(order: Order, limit: u32) -> u32 {
 }
 
 /// Blocks that are refilled or drained at a time: half of what is kept.
-pub(super) fn batch(order: Order, limit: u32) -> usize {
+pub(crate) fn batch(order: Order, limit: u32) -> usize {
     (room(order, limit) / 2).max(1) as usize
 }
 
 /// All arrays.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrays {
+pub(crate) struct Arrays {
     pub singles: [Array<SINGLES>; TYPES],
     pub huge: [Array<HUGE>; TYPES],
     small: [[Array<SMALL>; LAST_SMALL as usize]; TYPES],

@@ -3,10 +3,10 @@
 //! Invariant: a block that is set apart belongs to one evacuator, which ends the setting apart at the latest when it is
 //! dropped; a [`Place`] that nobody uses is free again when it is dropped.
 
-use super::memory::{Apart, Shared};
-use super::place::Place;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{GiveError, LARGEST_ORDER};
+use crate::memory::{Apart, Memory};
+use crate::moves::place::Place;
 use lock_api::RawMutex;
 
 /// What an [`Evacuator`] needs, or that it is done.
@@ -30,7 +30,7 @@ pub enum Move {
 /// moment, the block is used again.
 #[must_use = "it does nothing unless it is stepped"]
 pub struct Evacuator<'s, 'm, R: RawMutex> {
-    shared: &'s Shared<'m, R>,
+    shared: &'s Memory<'m, R>,
     wanted: u32,
     copies: u32,
     most: u32,
@@ -47,7 +47,7 @@ impl<'s, 'm, R: RawMutex> Evacuator<'s, 'm, R> {
     /// One that makes `wanted` whole free blocks more with at most `copies` copies of frames, each from a block of which
     /// at most `most` frames are in use.
     pub fn new(
-        shared: &'s Shared<'m, R>,
+        shared: &'s Memory<'m, R>,
         wanted: u32,
         copies: u32,
         most: u32,

@@ -8,8 +8,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::thread;
 use unfrag::lock_api::{GuardSend, RawMutex};
 use unfrag::maps::GiveError;
-use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
 
 /// A lock that spins, and lets others run meanwhile.
 struct Spin(AtomicBool);
@@ -70,22 +70,22 @@ fn always(scenario: impl Fn() + Clone + Send + Sync + 'static) {
 
 /// A memory, and who has each of its frames.
 struct World {
-    memory: Shared<'static, Spin>,
+    memory: Memory<'static, Spin>,
     taken: Mutex<Vec<bool>>,
 }
 
 impl World {
     /// Runs threads on a memory; then all of it must be free again.
     fn with(threads: &[fn(&World)]) {
-        let config = SharedConfig {
+        let config = MemoryConfig {
             locals: threads.len(),
             min: MIN,
-            ..SharedConfig::new(Pfn(0), FRAMES)
+            ..MemoryConfig::new(Pfn(0), FRAMES)
         };
-        let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
+        let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
         let words = Box::into_raw(words);
         // The threads end before it goes.
-        let memory = Shared::new(config, unsafe { &mut *words }).expect("a memory");
+        let memory = Memory::new(config, unsafe { &mut *words }).expect("a memory");
         memory.add(Pfn(0), FRAMES).expect("new");
         let world = World {
             memory,

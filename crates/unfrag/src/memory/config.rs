@@ -1,40 +1,40 @@
-//! What a [`Shared`](super::Shared) is made for, and how much memory it needs for that.
+//! What a [`Memory`](super::Memory) is made for, and how much memory it needs for that.
 
-use super::arrays::SINGLES;
-use super::slot::Slot;
 use crate::frame::Pfn;
+use crate::local::arrays::SINGLES;
+use crate::local::slot::Slot;
 use crate::maps::{EngineLayout, LARGEST_ORDER};
 
 /// Most shards.
 pub const MAX_SHARDS: usize = 16;
 
 /// Frames of a gigabyte, at which shards and the memory begin.
-pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
+pub(crate) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
-/// What a [`Shared`](super::Shared) is made for.
+/// What a [`Memory`](super::Memory) is made for.
 #[derive(Clone, Copy, Debug)]
-pub struct SharedConfig {
+pub struct MemoryConfig {
     /// The first frame, a multiple of 2^18: the frame table begins there, whether there is memory or not.
     pub base: Pfn,
     /// Frames that there may ever be.
     pub frames: u32,
     /// Shards of at least a gigabyte; 1 to [`MAX_SHARDS`]. One for each two CPUs is enough.
     pub shards: usize,
-    /// CPUs or threads that have a [`Local`](super::Local) at the same time.
+    /// CPUs or threads that have a [`Local`](crate::local::Local) at the same time.
     pub locals: usize,
-    /// A request fails that would leave fewer free frames than these, what [`Local`](super::Local)s keep not counted; but
-    /// for [`alloc_atomic`](super::Local::alloc_atomic).
+    /// A request fails that would leave fewer free frames than these, what [`Local`](crate::local::Local)s keep not counted; but
+    /// for [`alloc_atomic`](crate::local::Local::alloc_atomic).
     pub min: u64,
-    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Shared::take_short`](super::Shared::take_short).
+    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Memory::take_short`](super::Memory::take_short).
     pub low: u64,
     /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
     /// [`SINGLES`]; what is beyond counts as the nearest of them.
     pub keeps: u32,
 }
 
-impl SharedConfig {
+impl MemoryConfig {
     /// One shard and one local, without watermarks. A local keeps the less, the less memory there is.
-    pub const fn new(base: Pfn, frames: u32) -> SharedConfig {
+    pub const fn new(base: Pfn, frames: u32) -> MemoryConfig {
         let part = frames / 512;
         let keeps = if part < 8 {
             8
@@ -43,7 +43,7 @@ impl SharedConfig {
         } else {
             part
         };
-        SharedConfig {
+        MemoryConfig {
             keeps,
             base,
             frames,
@@ -55,7 +55,7 @@ impl SharedConfig {
     }
 
     /// Frames of each shard but the last.
-    pub(super) const fn shard_frames(&self) -> u32 {
+    pub(crate) const fn shard_frames(&self) -> u32 {
         let shards = if self.shards == 0 { 1 } else { self.shards } as u32;
         let each = self.frames.div_ceil(shards).div_ceil(GIGABYTE);
         // Less than 2^32 frames in all: the last gigabyte may be cut short.
@@ -63,31 +63,31 @@ impl SharedConfig {
     }
 
     /// Where each shard begins, and how many frames it has.
-    pub(super) fn parts(self) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn parts(self) -> impl Iterator<Item = (u32, u32)> {
         let each = self.shard_frames().max(1);
         let starts = (0..self.frames).step_by(each as usize);
         starts.map(move |start| (start, (self.frames - start).min(each)))
     }
 }
 
-/// Memory for a [`Shared`](super::Shared).
+/// Memory for a [`Memory`](super::Memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SharedLayout {
+pub struct MemoryLayout {
     /// 64-bit words, of any alignment and content.
     pub words: usize,
 }
 
-pub(super) const SLOT_WORDS: usize = size_of::<Slot>() / 8;
+pub(crate) const SLOT_WORDS: usize = size_of::<Slot>() / 8;
 
-impl SharedLayout {
+impl MemoryLayout {
     /// The memory for a configuration: about 0.17 bytes a frame and 0.28 for the first gigabyte, and 128 bytes a
     /// `Local`. As much as there can be, for one
     /// that needs more.
-    pub fn of(config: &SharedConfig) -> SharedLayout {
+    pub fn of(config: &MemoryConfig) -> MemoryLayout {
         let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
         let slots = config.locals.saturating_add(1).saturating_mul(SLOT_WORDS);
-        SharedLayout {
+        MemoryLayout {
             words: engines.fold(slots, usize::saturating_add),
         }
     }

@@ -2,16 +2,16 @@
 //!
 //! Invariant: what is being reported is free again at the latest when its [`Report`] is dropped.
 
-use super::memory::Shared;
 use crate::frame::{Order, Pfn};
 use crate::maps::{FreeRun, GiveError};
+use crate::memory::Memory;
 use lock_api::RawMutex;
 
 /// A free run of frames that is being reported: nobody gets a frame of it until it is
 /// [acknowledged](Self::acknowledge). One that is dropped instead is free again, and reported again later.
 #[must_use = "it is free again, and was not reported, when it is dropped"]
 pub struct Report<'s, 'm, R: RawMutex> {
-    shared: &'s Shared<'m, R>,
+    shared: &'s Memory<'m, R>,
     shard: usize,
     /// Until it is given back.
     run: Option<FreeRun>,
@@ -56,7 +56,7 @@ impl<R: RawMutex> core::fmt::Debug for Report<'_, '_, R> {
     }
 }
 
-impl<'m, R: RawMutex> Shared<'m, R> {
+impl<'m, R: RawMutex> Memory<'m, R> {
     /// Takes a free run of `2^order` frames, of which the host does not know some to be free; from order 9 on. `None`, if
     /// there is none, or if it would leave fewer frames than the min watermark meanwhile.
     pub fn report(&self, order: Order) -> Option<Report<'_, 'm, R>> {

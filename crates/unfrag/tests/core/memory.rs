@@ -5,8 +5,8 @@ use super::support::setting;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
 use unfrag::maps::GiveError;
-use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
 
 type Lock = spin::Mutex<()>;
 const BASE: Pfn = Pfn(1 << 18);
@@ -25,17 +25,17 @@ impl Frees for Local<'_, '_, Lock> {
     }
 }
 
-fn config(frames: u32, shards: usize, locals: usize) -> SharedConfig {
-    SharedConfig {
+fn config(frames: u32, shards: usize, locals: usize) -> MemoryConfig {
+    MemoryConfig {
         shards,
         locals,
-        ..SharedConfig::new(BASE, frames)
+        ..MemoryConfig::new(BASE, frames)
     }
 }
 
-fn shared(config: SharedConfig) -> Shared<'static, Lock> {
-    let words = Vec::leak(vec![!0; SharedLayout::of(&config).words]);
-    let shared = Shared::new(config, words).expect("a memory");
+fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
+    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
+    let shared = Memory::new(config, words).expect("a memory");
     shared.add(BASE, config.frames).expect("it is new");
     shared
 }
@@ -146,7 +146,7 @@ fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
 #[test]
 fn frames_are_called_home_when_memory_is_short() {
     let keeps = 128;
-    let memory = shared(SharedConfig {
+    let memory = shared(MemoryConfig {
         keeps,
         ..config(4096, 1, 2)
     });
@@ -178,7 +178,7 @@ fn frames_are_called_home_when_memory_is_short() {
 
 #[test]
 fn watermarks_are_kept_by_whole_batches() {
-    let memory = shared(SharedConfig {
+    let memory = shared(MemoryConfig {
         min: 100,
         low: 500,
         ..config(4096, 1, 1)
@@ -200,7 +200,7 @@ fn watermarks_are_kept_by_whole_batches() {
 /// Whoever cannot wait gets the frames below the min watermark, one by one; nothing of them is kept for others.
 #[test]
 fn the_reserve_is_for_those_who_cannot_wait() {
-    let memory = shared(SharedConfig {
+    let memory = shared(MemoryConfig {
         min: 100,
         ..config(4096, 1, 2)
     });
@@ -223,8 +223,8 @@ fn the_reserve_is_for_those_who_cannot_wait() {
 #[test]
 fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
     let c = config(1 << 20, 4, 1);
-    let words = Vec::leak(vec![0; SharedLayout::of(&c).words]);
-    let memory = Shared::<Lock>::new(c, words).expect("a memory");
+    let words = Vec::leak(vec![0; MemoryLayout::of(&c).words]);
+    let memory = Memory::<Lock>::new(c, words).expect("a memory");
     let mut l = memory.local().expect("a local");
     assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
     memory.add(Pfn(BASE.0 + 100_000), 300_000).expect("new");
@@ -271,18 +271,18 @@ fn what_cannot_be_moved_stays_in_one_shard() {
 fn what_is_no_memory_is_refused() {
     let ok = config(4096, 1, 1);
     for bad in [
-        SharedConfig { shards: 0, ..ok },
-        SharedConfig { shards: 17, ..ok },
-        SharedConfig { frames: 0, ..ok },
-        SharedConfig {
+        MemoryConfig { shards: 0, ..ok },
+        MemoryConfig { shards: 17, ..ok },
+        MemoryConfig { frames: 0, ..ok },
+        MemoryConfig {
             base: Pfn(512),
             ..ok
         },
     ] {
-        let mut words = vec![0; SharedLayout::of(&bad).words + 64];
-        assert!(Shared::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
+        let mut words = vec![0; MemoryLayout::of(&bad).words + 64];
+        assert!(Memory::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
     }
-    let mut words = vec![0; SharedLayout::of(&ok).words];
-    assert!(Shared::<Lock>::new(ok, &mut words[1..]).is_none());
-    assert!(Shared::<Lock>::new(ok, &mut words).is_some());
+    let mut words = vec![0; MemoryLayout::of(&ok).words];
+    assert!(Memory::<Lock>::new(ok, &mut words[1..]).is_none());
+    assert!(Memory::<Lock>::new(ok, &mut words).is_some());
 }

@@ -1,4 +1,4 @@
-//! Many CPUs on one memory: [`Shared`], the memory in shards, each under its own lock; and [`Local`], what one CPU takes and
+//! Many CPUs on one memory: [`Memory`], the memory in shards, each under its own lock; and [`Local`], what one CPU takes and
 //! gives without a lock.
 //!
 //! A `Local` keeps free frames in arrays, one for each type and each order that is frequent. An allocation pops, a free
@@ -11,8 +11,8 @@
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
-//! - `evacuate`: [`Evacuator`], which makes whole free blocks. `place`: [`Place`], where what moves goes. `report`: [`Report`], free page reporting.
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `report`: [`Report`], free
+//!   page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
 //! no two locks are held at once.
@@ -20,26 +20,18 @@
 //! The words of a memory are behind locks, so one that has them for long does not serve as one that has them for a shorter
 //! time:
 //! ```compile_fail
-//! # use unfrag::shared::Shared;
-//! fn shorter<'short, 'long: 'short, R>(shared: Shared<'long, R>) -> Shared<'short, R> {
+//! # use unfrag::Memory;
+//! fn shorter<'short, 'long: 'short, R>(shared: Memory<'long, R>) -> Memory<'short, R> {
 //!     shared
 //! }
 //! ```
 
-mod arrays;
-mod config;
-mod evacuate;
-mod local;
-mod memory;
-mod place;
+pub(crate) mod config;
 mod report;
-mod slot;
-mod totals;
+mod shards;
+pub(crate) mod totals;
 
-pub use arrays::SINGLES;
-pub use config::{MAX_SHARDS, SharedConfig, SharedLayout};
-pub use evacuate::{Evacuator, Move};
-pub use local::Local;
-pub use memory::Shared;
-pub use place::Place;
+pub use config::{MAX_SHARDS, MemoryConfig, MemoryLayout};
 pub use report::Report;
+pub(crate) use shards::Apart;
+pub use shards::Memory;

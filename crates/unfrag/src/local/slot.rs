@@ -3,10 +3,10 @@
 use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
-/// The slot of a [`Local`](super::Local).
+/// The slot of a [`Local`](crate::local::Local).
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     /// Single frames that an array may keep; 0 calls all of them home.
     limit: AtomicU32,
     /// Frames that it keeps, as of the last batch.

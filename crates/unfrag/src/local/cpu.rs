@@ -1,11 +1,11 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
-use super::arrays::{Arrays, batch, room};
-use super::memory::Shared;
-use super::slot::Slot;
-use super::totals::Floor;
 use crate::frame::{MigrateType, Order, Pfn};
+use crate::local::arrays::{Arrays, batch, room};
+use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
+use crate::memory::Memory;
+use crate::memory::totals::Floor;
 use crate::request::AllocError;
 use lock_api::RawMutex;
 
@@ -14,13 +14,13 @@ use lock_api::RawMutex;
 pub struct Local<'s, 'm, R: RawMutex> {
     arrays: Arrays,
     slot: &'s Slot,
-    shared: &'s Shared<'m, R>,
+    shared: &'s Memory<'m, R>,
     home: usize,
     /// Single frames that an array keeps, while nobody calls them home.
     limit: u32,
 }
 
-impl<'m, R: RawMutex> Shared<'m, R> {
+impl<'m, R: RawMutex> Memory<'m, R> {
     /// A `Local` for the caller, if there is one left.
     pub fn local(&self) -> Option<Local<'_, 'm, R>> {
         let limit = self.keeps();

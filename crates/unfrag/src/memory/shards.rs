@@ -1,14 +1,14 @@
-//! [`Shared`]: memory in shards, each under its own lock.
+//! [`Memory`]: memory in shards, each under its own lock.
 
-use super::arrays::SINGLES;
-use super::config::{GIGABYTE, MAX_SHARDS, SLOT_WORDS, SharedConfig, SharedLayout};
-use super::slot::Slot;
-use super::totals::{Floor, Totals};
 use crate::frame::{MigrateType, Order, Pfn};
+use crate::local::arrays::SINGLES;
+use crate::local::slot::Slot;
 use crate::maps::{
     BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
     LARGEST_ORDER,
 };
+use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout, SLOT_WORDS};
+use crate::memory::totals::{Floor, Totals};
 use crate::request::AllocError;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
@@ -41,28 +41,28 @@ impl<R> Shard<'_, R> {
 
 /// A block that is set apart to be emptied.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(crate) struct Apart {
     pub shard: usize,
     block: u32,
 }
 
 impl Apart {
     /// The frame at a place of the block.
-    pub fn frame<R: RawMutex>(&self, at: u32, shared: &Shared<'_, R>) -> Pfn {
+    pub fn frame<R: RawMutex>(&self, at: u32, shared: &Memory<'_, R>) -> Pfn {
         let start = shared.shards[self.shard].start;
         shared.frame(start + self.block * BLOCK_ORDER.frames() + at)
     }
 }
 
-/// Memory that many CPUs allocate from. Each has a [`Local`](super::Local).
+/// Memory that many CPUs allocate from. Each has a [`Local`](crate::local::Local).
 ///
 /// ```
-/// use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+/// use unfrag::{Memory, MemoryConfig, MemoryLayout};
 /// use unfrag::{MigrateType, Order, Pfn};
 ///
-/// let config = SharedConfig { locals: 2, ..SharedConfig::new(Pfn(0), 1 << 18) };
-/// let mut words = vec![0; SharedLayout::of(&config).words];
-/// let shared = Shared::<spin::Mutex<()>>::new(config, &mut words).ok_or("no such memory")?;
+/// let config = MemoryConfig { locals: 2, ..MemoryConfig::new(Pfn(0), 1 << 18) };
+/// let mut words = vec![0; MemoryLayout::of(&config).words];
+/// let shared = Memory::<spin::Mutex<()>>::new(config, &mut words).ok_or("no such memory")?;
 /// shared.add(Pfn(0), 1 << 18)?;
 ///
 /// std::thread::scope(|threads| {
@@ -79,7 +79,7 @@ impl Apart {
 /// assert_eq!(shared.free_frames(), 1 << 18);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Shared<'m, R> {
+pub struct Memory<'m, R> {
     shards: [Shard<'m, R>; MAX_SHARDS],
     count: usize,
     shard_frames: u32,
@@ -91,15 +91,15 @@ pub struct Shared<'m, R> {
     refused: AtomicU64,
 }
 
-impl<'m, R: RawMutex> Shared<'m, R> {
+impl<'m, R: RawMutex> Memory<'m, R> {
     /// A memory without frames as yet: [`add`](Self::add) adds them. `None`, if `words` has fewer than
-    /// [`SharedLayout::of`] says, if there are no shards or more than [`MAX_SHARDS`], no frames, if the base is no multiple of
+    /// [`MemoryLayout::of`] says, if there are no shards or more than [`MAX_SHARDS`], no frames, if the base is no multiple of
     /// 2^18, or if frames would have numbers beyond 2^64.
-    pub fn new(config: SharedConfig, words: &'m mut [u64]) -> Option<Shared<'m, R>> {
+    pub fn new(config: MemoryConfig, words: &'m mut [u64]) -> Option<Memory<'m, R>> {
         let fits = (1..=MAX_SHARDS).contains(&config.shards) && config.frames > 0;
         let aligned = config.base.0.is_multiple_of(GIGABYTE.into());
         let ends = config.base.0.checked_add(config.frames.into()).is_some();
-        let words = words.get_mut(..SharedLayout::of(&config).words)?;
+        let words = words.get_mut(..MemoryLayout::of(&config).words)?;
         if !fits || !aligned || !ends {
             return None;
         }
@@ -130,7 +130,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             };
             count += 1;
         }
-        Some(Shared {
+        Some(Memory {
             shards,
             count,
             shard_frames: config.shard_frames(),
@@ -179,13 +179,13 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// A slot that nobody has, and its number.
-    pub(super) fn claim_slot(&self, limit: u32) -> Option<(usize, &Slot)> {
+    pub(crate) fn claim_slot(&self, limit: u32) -> Option<(usize, &Slot)> {
         let mut slots = self.slots.iter().enumerate();
         slots.find(|(_, slot)| slot.claim(limit))
     }
 
     /// The first frame of a shard.
-    pub(super) fn start_of(&self, shard: usize) -> Pfn {
+    pub(crate) fn start_of(&self, shard: usize) -> Pfn {
         self.frame(self.shards[shard].start)
     }
 
@@ -201,7 +201,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// Sets the block apart that is the cheapest to empty of all shards.
-    pub(super) fn set_apart(&self, most: u32) -> Option<Apart> {
+    pub(crate) fn set_apart(&self, most: u32) -> Option<Apart> {
         let cost = |s: &usize| {
             let cheapest = self.with(*s, |e| e.cheapest(most)).flatten();
             cheapest.map_or(u32::MAX, |(used, _)| used)
@@ -212,18 +212,18 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// The first place from `at` on that is in use.
-    pub(super) fn next_in_use(&self, apart: &Apart, at: u32) -> Option<u32> {
+    pub(crate) fn next_in_use(&self, apart: &Apart, at: u32) -> Option<u32> {
         self.with(apart.shard, |e| e.next_in_use(apart.block, at))
             .flatten()
     }
 
-    pub(super) fn end_apart(&self, apart: &Apart) -> bool {
+    pub(crate) fn end_apart(&self, apart: &Apart) -> bool {
         let whole = self.with(apart.shard, |e| e.end_apart(apart.block));
         whole.unwrap_or(false)
     }
 
     /// Takes a block beside others that can be moved, from any shard, `first` before the others.
-    pub(super) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
+    pub(crate) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
         if order >= BLOCK_ORDER || self.totals.reserve(1, order, Floor::Min) == 0 {
             return None;
         }
@@ -240,7 +240,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// Takes a free run of which something has not been reported, and its shard.
-    pub(super) fn take_unreported(&self, order: Order) -> Option<(usize, FreeRun)> {
+    pub(crate) fn take_unreported(&self, order: Order) -> Option<(usize, FreeRun)> {
         (0..self.count).find_map(|shard| {
             let run = self.with(shard, |e| {
                 // What would be reserved in vain would be missing meanwhile.
@@ -255,7 +255,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// Takes one block without a `Local`, down to the min watermark.
     ///
     /// # Errors
-    /// As [`Local::alloc`](super::Local::alloc).
+    /// As [`Local::alloc`](crate::local::Local::alloc).
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
         let mut one = [0];
         let got = self.take(&mut one, order, mt, (0, Floor::Min));
@@ -285,7 +285,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// The same for a block that is known to be the caller's.
-    pub(super) fn give_back(
+    pub(crate) fn give_back(
         &self,
         pfn: Pfn,
         order: Order,
@@ -297,7 +297,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
 
     /// Why no block that could be given back begins at a frame.
     #[cold]
-    pub(super) fn no_block(&self, pfn: Pfn) -> GiveError {
+    pub(crate) fn no_block(&self, pfn: Pfn) -> GiveError {
         match self.number(pfn) {
             Some(_) => GiveError::NotABlock(pfn),
             None => GiveError::NoMemory(pfn),
@@ -305,12 +305,12 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// Single frames that an array of a `Local` keeps.
-    pub(super) fn keeps(&self) -> u32 {
+    pub(crate) fn keeps(&self) -> u32 {
         self.keeps
     }
 
     /// The shard that the `Local` with a number takes from first.
-    pub(super) fn home_of(&self, local: usize) -> usize {
+    pub(crate) fn home_of(&self, local: usize) -> usize {
         local % self.count
     }
 
@@ -399,14 +399,14 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         self.each(Engine::validate).collect()
     }
 
-    pub(super) fn count_refused(&self) {
+    pub(crate) fn count_refused(&self) {
         // A count that stands for itself.
         self.refused.fetch_add(1, Relaxed);
     }
 
     /// The number of a frame in the maps.
     #[inline]
-    pub(super) fn number(&self, pfn: Pfn) -> Option<u32> {
+    pub(crate) fn number(&self, pfn: Pfn) -> Option<u32> {
         let n = pfn.0.wrapping_sub(self.base.0);
         (n < u64::from(self.frames)).then_some(n as u32)
     }
@@ -414,7 +414,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// The number of the first frame of a block, if there is room for one of this order there: it is aligned, and ends with
     /// the memory at the latest.
     #[inline]
-    pub(super) fn block(&self, pfn: Pfn, order: Order) -> Option<u32> {
+    pub(crate) fn block(&self, pfn: Pfn, order: Order) -> Option<u32> {
         // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
         let blocks = pfn.0.wrapping_sub(self.base.0).rotate_right(order.0.into());
         let is_block = order <= LARGEST_ORDER && blocks < u64::from(self.frames >> order.0);
@@ -423,15 +423,15 @@ impl<'m, R: RawMutex> Shared<'m, R> {
 
     /// The frame with a number.
     #[inline]
-    pub(super) fn frame(&self, number: u32) -> Pfn {
+    pub(crate) fn frame(&self, number: u32) -> Pfn {
         Pfn(self.base.0 + u64::from(number))
     }
 
     /// Takes up to `out.len()` blocks, as many as leave the floor. Returns how many, at least one.
     ///
     /// # Errors
-    /// As [`Local::alloc`](super::Local::alloc).
-    pub(super) fn take(
+    /// As [`Local::alloc`](crate::local::Local::alloc).
+    pub(crate) fn take(
         &self,
         out: &mut [u32],
         order: Order,
@@ -479,7 +479,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// Gives blocks back, each to its shard. A block that is refused stays out.
-    pub(super) fn give(
+    pub(crate) fn give(
         &self,
         blocks: &mut [u32],
         order: Order,
@@ -541,7 +541,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     }
 
     /// Gives a run back that was taken to be reported.
-    pub(super) fn give_reported(
+    pub(crate) fn give_reported(
         &self,
         shard: usize,
         run: FreeRun,
