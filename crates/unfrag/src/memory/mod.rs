@@ -26,12 +26,15 @@
 //! }
 //! ```
 
+pub(crate) mod apart;
 pub(crate) mod config;
 mod report;
-mod shards;
+pub(crate) mod request;
+pub(crate) mod shards;
 pub(crate) mod totals;
+mod view;
 
-pub use config::{MAX_SHARDS, MemoryConfig, MemoryLayout};
+pub use config::{Area, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError};
 pub use report::Report;
-pub(crate) use shards::Apart;
+pub use request::Request;
 pub use shards::Memory;
