@@ -2,7 +2,7 @@
 
 use crate::frame::Pfn;
 use crate::local::arrays::SINGLES;
-use crate::local::slot::Slot;
+use crate::local::slot::Slots;
 use crate::maps::{EngineLayout, LARGEST_ORDER};
 
 /// Most shards.
@@ -30,10 +30,19 @@ pub struct MemoryConfig {
     /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
     /// [`SINGLES`]; what is beyond counts as the nearest of them.
     pub keeps: u32,
+    /// Has each CPU that may be in a call of a `Local` of this memory execute a full memory barrier, the calling one too, and
+    /// returns true after that; so somebody who finds no memory can have what idle CPUs keep, see
+    /// [`Memory::drain_locals`](super::Memory::drain_locals). It may take its time, and must not use this memory. False, if it
+    /// cannot do so now, such as in a kernel with interrupts off: then, as without one, each CPU gives back what it keeps at
+    /// its next free.
+    ///
+    /// On Linux it is `membarrier` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`, in a kernel an interrupt to each other CPU that
+    /// waits for all answers, on one CPU a fence.
+    pub fence: Option<fn() -> bool>,
 }
 
 impl MemoryConfig {
-    /// One shard and one local, without watermarks. A local keeps the less, the less memory there is.
+    /// One shard and one local, without watermarks or a fence. A local keeps the less, the less memory there is.
     pub const fn new(base: Pfn, frames: u32) -> MemoryConfig {
         let part = frames / 512;
         let keeps = if part < 8 {
@@ -51,6 +60,7 @@ impl MemoryConfig {
             locals: 1,
             min: 0,
             low: 0,
+            fence: None,
         }
     }
 
@@ -78,17 +88,14 @@ pub struct MemoryLayout {
     pub words: usize,
 }
 
-pub(crate) const SLOT_WORDS: usize = size_of::<Slot>() / 8;
-
 impl MemoryLayout {
-    /// The memory for a configuration: about 0.17 bytes a frame and 0.28 for the first gigabyte, and 128 bytes a
+    /// The memory for a configuration: about 0.17 bytes a frame and 0.28 for the first gigabyte, and 5,888 bytes a
     /// `Local`. As much as there can be, for one
     /// that needs more.
     pub fn of(config: &MemoryConfig) -> MemoryLayout {
         let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
-        let slots = config.locals.saturating_add(1).saturating_mul(SLOT_WORDS);
         MemoryLayout {
-            words: engines.fold(slots, usize::saturating_add),
+            words: engines.fold(Slots::words(config.locals), usize::saturating_add),
         }
     }
 }

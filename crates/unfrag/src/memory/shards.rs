@@ -1,18 +1,16 @@
 //! [`Memory`]: memory in shards, each under its own lock.
 
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::arrays::SINGLES;
-use crate::local::slot::Slot;
+use crate::local::slot::Slots;
 use crate::maps::{
     BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
     LARGEST_ORDER,
 };
-use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout, SLOT_WORDS};
+use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout};
 use crate::memory::totals::{Floor, Totals};
 use crate::request::AllocError;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
-use zerocopy::FromBytes;
 
 /// A shard, alone on its cache lines.
 #[repr(align(128))]
@@ -83,11 +81,10 @@ pub struct Memory<'m, R> {
     shards: [Shard<'m, R>; MAX_SHARDS],
     count: usize,
     shard_frames: u32,
-    slots: &'m [Slot],
+    slots: Slots<'m>,
     totals: Totals,
     base: Pfn,
     frames: u32,
-    keeps: u32,
     refused: AtomicU64,
 }
 
@@ -103,16 +100,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         if !fits || !aligned || !ends {
             return None;
         }
-        // Slots are whole cache lines.
-        let skip = words
-            .as_ptr()
-            .align_offset(size_of::<Slot>())
-            .min(SLOT_WORDS);
-        let (_, words) = words.split_at_mut(skip);
-        let (slots, mut rest) = words.split_at_mut(config.locals * SLOT_WORDS);
-        slots.fill(0);
-        let bytes = zerocopy::IntoBytes::as_mut_bytes(slots);
-        let slots: &[Slot] = <[Slot]>::mut_from_bytes(bytes).ok()?;
+        let (slots, mut rest) = Slots::new(&config, words)?;
         let mut shards = core::array::from_fn(|_| Shard {
             start: 0,
             frames: 0,
@@ -138,7 +126,6 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             totals: Totals::new(&config),
             base: config.base,
             frames: config.frames,
-            keeps: config.keeps.clamp(1, SINGLES as u32),
             refused: AtomicU64::new(0),
         })
     }
@@ -178,10 +165,10 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         Pfn(self.base.0 + u64::from(self.frames))
     }
 
-    /// A slot that nobody has, and its number.
-    pub(crate) fn claim_slot(&self, limit: u32) -> Option<(usize, &Slot)> {
-        let mut slots = self.slots.iter().enumerate();
-        slots.find(|(_, slot)| slot.claim(limit))
+    /// What each `Local` keeps.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> &Slots<'m> {
+        &self.slots
     }
 
     /// The first frame of a shard.
@@ -257,12 +244,10 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// # Errors
     /// As [`Local::alloc`](crate::local::Local::alloc).
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
-        let mut one = [0];
-        let got = self.take(&mut one, order, mt, (0, Floor::Min));
-        if got.is_err() {
-            self.call_home();
-        }
-        got.map(|_| self.frame(one[0]))
+        let from = (0, Floor::Min);
+        let got = self.take_frame(order, mt, from);
+        let got = got.or_else(|why| self.take_drained(order, mt, from, why));
+        got.map(Pfn)
     }
 
     /// Gives one block back without a `Local`.
@@ -304,20 +289,14 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         }
     }
 
-    /// Single frames that an array of a `Local` keeps.
-    pub(crate) fn keeps(&self) -> u32 {
-        self.keeps
-    }
-
     /// The shard that the `Local` with a number takes from first.
     pub(crate) fn home_of(&self, local: usize) -> usize {
         local % self.count
     }
 
-    /// Free frames, those that `Local`s keep among them, as of their last batches.
+    /// Free frames, those that `Local`s keep among them: exact, if nobody takes or gives any.
     pub fn free_frames(&self) -> u64 {
-        let kept: u64 = self.slots.iter().map(|s| u64::from(s.held())).sum();
-        self.totals.free() + kept
+        self.totals.free() + self.slots.held()
     }
 
     /// What the maps of all shards say. Frames that `Local`s keep are in use for them.
@@ -384,11 +363,6 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     pub fn refused(&self) -> u64 {
         // A count that stands for itself.
         self.refused.load(Relaxed)
-    }
-
-    /// Has each `Local` give back what it keeps, at its next free.
-    pub fn call_home(&self) {
-        self.slots.iter().for_each(Slot::call_home);
     }
 
     /// Checks the invariants of each shard.
