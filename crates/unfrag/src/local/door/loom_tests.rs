@@ -2,6 +2,7 @@
 //! both sides here.
 
 use super::*;
+use std::vec::Vec;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32 as Checked, fence};
 
