@@ -108,7 +108,9 @@ pub use kernel::{Rules, Sysctl, preset};
 pub use local::{Local, SINGLES};
 pub use lock_api;
 pub use manager::Manager;
-pub use memory::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Report};
+pub use memory::{
+    Area, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report, StartError,
+};
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use placement::{V19_TYPES, V19Stats, v19_type_name};
 pub use request::{AllocError, Context, Request, highest_zone};

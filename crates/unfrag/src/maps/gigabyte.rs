@@ -84,7 +84,7 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
 
     #[inline]
     fn link(&mut self, g: u32) {
-        let own = self.own(g);
+        let own = &mut self.of.of_mut(g).whole;
         if own.free == 0 {
             return;
         }

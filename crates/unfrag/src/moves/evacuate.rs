@@ -5,7 +5,8 @@
 
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{GiveError, LARGEST_ORDER};
-use crate::memory::{Apart, Memory};
+use crate::memory::Memory;
+use crate::memory::apart::Apart;
 use crate::moves::place::Place;
 use lock_api::RawMutex;
 
