@@ -7,9 +7,10 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::thread;
 use unfrag::lock_api::{GuardSend, RawMutex};
+use unfrag::maps::Gigabyte;
 use unfrag::maps::GiveError;
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout};
 
 /// A lock that spins, and lets others run meanwhile.
 struct Spin(AtomicBool);
@@ -35,7 +36,7 @@ unsafe impl RawMutex for Spin {
 const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 /// Few enough that the arrays of two CPUs hold a good part of them.
-const FRAMES: u32 = 1024;
+const FRAMES: u64 = 1024;
 /// Frames that all but those who cannot wait leave.
 const MIN: u64 = 32;
 
@@ -77,16 +78,24 @@ struct World {
 impl World {
     /// Runs threads on a memory; then all of it must be free again.
     fn with(threads: &[fn(&World)]) {
+        let marks = Marks {
+            min: MIN,
+            ..Marks::NONE
+        };
         let config = MemoryConfig {
             locals: threads.len(),
-            min: MIN,
+            marks,
             ..MemoryConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
         let words = Box::into_raw(words);
-        // The threads end before it goes.
-        let memory = Memory::new(config, unsafe { &mut *words }).expect("a memory");
-        memory.add(Pfn(0), FRAMES).expect("new");
+        let directory = Box::into_raw(Box::new([Gigabyte::NONE]));
+        // The threads end before they go.
+        let mut rest = unsafe { &mut *words };
+        let memory = Memory::new(config);
+        let started = memory.start(unsafe { &mut *directory }, &mut rest);
+        started.expect("a memory");
+        memory.add(Pfn(0), FRAMES, &mut rest).expect("new");
         let world = World {
             memory,
             taken: Mutex::new(vec![false; FRAMES as usize]),
@@ -98,11 +107,12 @@ impl World {
             }
         });
         world.memory.validate().expect("a sound state");
-        assert_eq!(world.memory.free_frames(), FRAMES.into());
-        assert_eq!(world.memory.counts().free, FRAMES.into());
+        assert_eq!(world.memory.free_frames(), FRAMES);
+        assert_eq!(world.memory.counts().free, FRAMES);
         assert_eq!(world.memory.refused(), 0);
         drop(world);
         drop(unsafe { Box::from_raw(words) });
+        drop(unsafe { Box::from_raw(directory) });
     }
 
     fn stamp(&self, p: Pfn, order: u8, taken: bool) {

@@ -61,10 +61,17 @@ const LEFT: u32 = 1 << 10;
 const LIMIT: u32 = 0xff;
 
 /// The door of one slot: two words that lie in it.
-#[derive(Clone, Copy)]
 pub(crate) struct Door<'a, W> {
     pub gate: &'a W,
     pub busy: &'a W,
+}
+
+// By hand: a word itself cannot be copied.
+impl<W> Copy for Door<'_, W> {}
+impl<W> Clone for Door<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
 /// The owner is inside until this is dropped.

@@ -222,35 +222,48 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
 #[cfg(test)]
 mod tests {
     use super::super::engine::EngineLayout;
+    use super::super::tables::Gigabyte;
     use super::super::validate::Broken;
     use super::*;
     use crate::frame::MigrateType::Movable;
     use std::vec;
 
+    type One<'m> = Engine<'m, [Gigabyte<'m>; 1]>;
+
     /// Each state that absence makes wrong is seen, by the block or as a total.
     #[test]
     fn a_wrong_absence_is_found() {
-        type Break = fn(&mut Engine);
+        type Break = fn(&mut One);
+        let at = Pfn(0);
         let breaks: [(Break, Broken); 6] = [
             // A frame that is no memory is free.
-            (|e| _ = e.maps[0].set(5), Broken::Absent(0)),
+            (|e| _ = e.of.map_mut(0).set(5), Broken::Absent(at)),
             // One more is no memory than the counts say, or one less.
-            (|e| _ = e.absent[0].set(100), Broken::Absent(0)),
-            (|e| e.absent[0].clear_run(5, Order(0)), Broken::Absent(0)),
+            (
+                |e| _ = e.of.of_mut(0).absent[0].set(100),
+                Broken::Absent(at),
+            ),
+            (
+                |e| e.of.of_mut(0).absent[0].clear_run(5, Order(0)),
+                Broken::Absent(at),
+            ),
             // A block that is partly memory has no map, or one that is not there; or a whole one has a map.
-            (|e| e.blocks[0].set_partial(None), Broken::Absent(0)),
-            (|e| e.blocks[0].set_partial(Some(77)), Broken::Absent(0)),
+            (|e| e.of.block_mut(0).set_partial(None), Broken::Absent(at)),
+            (
+                |e| e.of.block_mut(0).set_partial(Some(77)),
+                Broken::Absent(at),
+            ),
             // A map is nobody's.
-            (|e| _ = e.absent[1].set(9), Broken::Total),
+            (|e| _ = e.of.of_mut(0).absent[1].set(9), Broken::Total),
         ];
         for (wrong, why) in breaks {
-            let mut memory = vec![0; EngineLayout::of(4096).words];
-            let Some(mut e) = Engine::new(4096, &mut memory) else {
-                unreachable!("as many words as the layout says");
+            let mut memory = vec![0; EngineLayout::GIGABYTE];
+            let Some(mut e) = Engine::new(at, [Gigabyte::NONE]) else {
+                unreachable!("a gigabyte begins at 0");
             };
-            assert_eq!(e.add(10, 2000), Ok(()));
+            assert_eq!(e.add(Pfn(10), 2000, &mut &mut memory[..]), Ok(()));
             // One map of a block at each end; the second one is filled up again.
-            assert_eq!(e.add(2010, 38), Ok(()));
+            assert_eq!(e.add(Pfn(2010), 38, &mut &mut [][..]), Ok(()));
             assert_eq!(e.take(&mut [0; 7], Order(0), Movable, true), 7);
             assert_eq!(e.validate(), Ok(()));
             wrong(&mut e);

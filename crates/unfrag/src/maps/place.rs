@@ -102,10 +102,10 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// lowest one. It looks at each block below the limit.
     pub fn take_below(&mut self, limit: Pfn, order: Order, mt: MigrateType) -> Option<Pfn> {
         let reach = limit.0.checked_sub(self.start().0)?.min(self.span());
-        let size = u64::from(order.frames());
-        if order > LARGEST_ORDER || reach < size {
+        if order > LARGEST_ORDER || reach >> order.0 == 0 {
             return None;
         }
+        let size = u64::from(order.frames());
         let starts = (0..=reach - size).step_by(order.max(BLOCK_ORDER).frames() as usize);
         for start in starts {
             let i = (start / u64::from(FRAMES)) as u32;

@@ -50,11 +50,63 @@ impl Marks {
     };
 }
 
+/// Areas, in the order of their addresses.
+#[derive(Clone, Copy)]
+pub struct Areas {
+    of: [Area; MAX_SHARDS],
+    count: usize,
+}
+
+impl Areas {
+    /// One area.
+    pub const fn one(area: Area) -> Areas {
+        Areas {
+            of: [area; MAX_SHARDS],
+            count: 1,
+        }
+    }
+
+    /// With another area, behind the ones before it.
+    #[must_use]
+    pub const fn and(mut self, area: Area) -> Areas {
+        if self.count < MAX_SHARDS {
+            self.of[self.count] = area;
+        }
+        // More than there is room for are refused when the memory starts.
+        self.count = self.count.saturating_add(1);
+        self
+    }
+
+    /// How many there are, of those that there is room for.
+    pub(crate) const fn len(&self) -> usize {
+        if self.count < MAX_SHARDS {
+            self.count
+        } else {
+            MAX_SHARDS
+        }
+    }
+
+    pub(crate) const fn get(&self, i: usize) -> Area {
+        self.of[i]
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Area> {
+        self.of[..self.len()].iter()
+    }
+}
+
+impl core::fmt::Debug for Areas {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 /// What a [`Memory`](super::Memory) is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    areas: [Area; MAX_SHARDS],
-    count: usize,
+    /// Where there may be memory.
+    pub areas: Areas,
     /// CPUs or threads that have a [`Local`](crate::local::Local) at the same time.
     pub locals: usize,
     /// Watermarks of each node; [`Memory::set_marks`](super::Memory::set_marks) sets those of one.
@@ -153,8 +205,7 @@ impl MemoryConfig {
             part as u32
         };
         MemoryConfig {
-            areas: [area; MAX_SHARDS],
-            count: 1,
+            areas: Areas::one(area),
             locals: 1,
             marks: Marks::NONE,
             keeps,
@@ -165,11 +216,7 @@ impl MemoryConfig {
     /// With another area, behind the ones before it.
     #[must_use]
     pub const fn and(mut self, area: Area) -> MemoryConfig {
-        if self.count < MAX_SHARDS {
-            self.areas[self.count] = area;
-        }
-        // More than there is room for are refused when the memory starts.
-        self.count = self.count.saturating_add(1);
+        self.areas = self.areas.and(area);
         self
     }
 
@@ -177,8 +224,8 @@ impl MemoryConfig {
     #[must_use]
     pub const fn with_shards(mut self, shards: usize) -> MemoryConfig {
         let mut i = 0;
-        while i < self.count && i < MAX_SHARDS {
-            self.areas[i].shards = shards;
+        while i < self.areas.len() {
+            self.areas.of[i].shards = shards;
             i += 1;
         }
         self
@@ -198,35 +245,11 @@ impl MemoryConfig {
         self
     }
 
-    pub(crate) const fn count(&self) -> usize {
-        if self.count < MAX_SHARDS {
-            self.count
-        } else {
-            MAX_SHARDS
-        }
-    }
-
-    pub(crate) const fn area(&self, i: usize) -> Area {
-        self.areas[i]
-    }
-
-    /// With a fence.
-    #[must_use]
-    pub const fn with_fence(mut self, fence: fn() -> bool) -> MemoryConfig {
-        self.fence = Some(fence);
-        self
-    }
-
-    /// The areas.
-    pub fn areas(&self) -> &[Area] {
-        &self.areas[..self.count.min(MAX_SHARDS)]
-    }
-
     /// Entries that the directory must have: the gigabytes of all areas.
     pub const fn gigabytes(&self) -> usize {
         let (mut i, mut sum) = (0, 0usize);
-        while i < self.count && i < MAX_SHARDS {
-            let own = self.areas[i].frames.div_ceil(GIGABYTE);
+        while i < self.areas.len() {
+            let own = self.areas.of[i].frames.div_ceil(GIGABYTE);
             sum = sum.saturating_add(own as usize);
             i += 1;
         }
@@ -237,7 +260,7 @@ impl MemoryConfig {
     pub(crate) fn check(&self) -> Result<(), StartError> {
         let mut shards = 0usize;
         let mut end = 0;
-        for &area in self.areas() {
+        for &area in self.areas.iter() {
             let gigabytes = area.frames.div_ceil(GIGABYTE);
             let is_aligned = area.start.0.is_multiple_of(GIGABYTE);
             let fits = area.shards > 0 && area.shards as u64 <= gigabytes;
@@ -255,8 +278,9 @@ impl MemoryConfig {
             end = ends;
             shards = shards.saturating_add(area.shards);
         }
-        if shards.max(self.count) > MAX_SHARDS {
-            return Err(StartError::TooManyShards(shards.max(self.count)));
+        let shards = shards.max(self.areas.count);
+        if shards > MAX_SHARDS {
+            return Err(StartError::TooManyShards(shards));
         }
         Ok(())
     }

@@ -93,8 +93,8 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         let mut spans = [Span::NONE; MAX_SHARDS];
         let (mut count, mut area) = (0, 0);
         let (mut base, mut end) = (u64::MAX, 0);
-        while area < config.count() {
-            let own = config.area(area);
+        while area < config.areas.len() {
+            let own = config.areas.get(area);
             let gigabytes = own.frames.div_ceil(GIGABYTE);
             // Whole gigabytes to each; the last one may have fewer.
             let each = gigabytes.div_ceil(if own.shards == 0 {
