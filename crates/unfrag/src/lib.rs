@@ -109,7 +109,8 @@ pub use local::{Local, SINGLES};
 pub use lock_api;
 pub use manager::Manager;
 pub use memory::{
-    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report, StartError,
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report,
+    StartError,
 };
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use placement::{V19_TYPES, V19Stats, v19_type_name};

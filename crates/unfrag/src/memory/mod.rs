@@ -34,7 +34,9 @@ pub(crate) mod shards;
 pub(crate) mod totals;
 mod view;
 
-pub use config::{Area, Areas, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError};
+pub use config::{
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
+};
 pub use report::Report;
 pub use request::Request;
 pub use shards::Memory;
