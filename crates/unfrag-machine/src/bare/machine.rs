@@ -4,11 +4,11 @@ use super::daemon::{Attempt, Daemon};
 use super::memory::{Memory, Spent, Stepped, Wakes};
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
-use unfrag::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
-use unfrag::need::Answer;
-use unfrag::page_alloc::Begun;
-use unfrag::reclaim::Kswapd;
-use unfrag::{
+use unfrag_eras::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
+use unfrag_eras::need::Answer;
+use unfrag_eras::page_alloc::Begun;
+use unfrag_eras::reclaim::Kswapd;
+use unfrag_eras::{
     Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules, Sysctl,
     ZoneConfig, ZoneKind, layout,
 };
@@ -165,7 +165,7 @@ impl<'m> Bare<'m> {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn validate(&self) -> Result<(), unfrag::validate::Broken> {
+    pub fn validate(&self) -> Result<(), unfrag_eras::validate::Broken> {
         self.memory.manager.inspect().validate()
     }
 

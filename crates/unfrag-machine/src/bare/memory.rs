@@ -4,12 +4,12 @@
 
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
-use unfrag::drive::Operation;
-use unfrag::frame::{FrameKind, OwnerId, PageFlags};
-use unfrag::lru::Lru;
-use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
-use unfrag::need::{Answer, Need, Step};
-use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn};
+use unfrag_eras::drive::Operation;
+use unfrag_eras::frame::{FrameKind, OwnerId, PageFlags};
+use unfrag_eras::lru::Lru;
+use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
+use unfrag_eras::need::{Answer, Need, Step};
+use unfrag_eras::{CpuId, Host, Manager, NodeId, Order, Pfn};
 
 const MS: Nanos = 1_000_000;
 

@@ -13,7 +13,7 @@ use crate::engine::{
     TaskId, TaskTimes, spawn,
 };
 use crate::mm::alloc_failure::AllocFailures;
-use unfrag::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
+use unfrag_eras::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
 
 /// The host of the page allocator: clock, CPUs and tasks, devices, the kernel's state.
 pub struct World {

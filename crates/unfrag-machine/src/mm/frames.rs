@@ -5,7 +5,7 @@
 
 use crate::kmem::Obj;
 use bitflags::bitflags;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Id of an object: a range of pages by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,8 +3,8 @@
 use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
 use crate::mm::thp::Thp;
-use unfrag::kernel::PRESETS;
-use unfrag::{Rules, Sysctl, preset};
+use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::{Rules, Sysctl, preset};
 use unfrag_slab::Rules as SlabRules;
 
 /// A kernel: an era's rules, and its properties outside of the core.

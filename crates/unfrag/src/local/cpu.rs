@@ -1,12 +1,12 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
+use crate::error::AllocError;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::local::arrays::{Arrays, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
 use crate::memory::totals::Floor;
-use crate::request::AllocError;
 use lock_api::RawMutex;
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.

@@ -1,5 +1,6 @@
 //! [`Memory`]: memory in shards, each under its own lock.
 
+use crate::error::AllocError;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::local::arrays::SINGLES;
 use crate::local::slot::Slot;
@@ -9,7 +10,6 @@ use crate::maps::{
 };
 use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout, SLOT_WORDS};
 use crate::memory::totals::{Floor, Totals};
-use crate::request::AllocError;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 use zerocopy::FromBytes;

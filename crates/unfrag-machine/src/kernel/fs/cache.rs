@@ -12,8 +12,8 @@ use crate::kmem::Obj;
 use crate::kmem::caches::CacheKind;
 use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{Entry, ObjectKind, PageLocation, RADIX, RadixNode};
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// Flags of requests for buffer heads.
 const BUFFER_HEAD: Gfp = Gfp::KERNEL.difference(Gfp::FS);

@@ -10,8 +10,8 @@ use crate::mm::object::{ObjectKind, PageLocation};
 use crate::mm::process::{Backing, Tables};
 use crate::mm::thp::HUGE_PAGES;
 use std::collections::BTreeMap;
-use unfrag::Pfn;
-use unfrag::reclaim::PageFlags;
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::PageFlags;
 
 /// All pages by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! On whose behalf the kernel works.
 
 use crate::mm::process::ProcId;
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::{Gfp, NodeId};
 
 /// On whose behalf the kernel works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

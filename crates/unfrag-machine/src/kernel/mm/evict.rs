@@ -12,8 +12,8 @@ use crate::kernel::{KernelState, World};
 use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{Entry, ObjectKind, PageLocation};
 use crate::mm::process::Backing;
-use unfrag::Pfn;
-use unfrag::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
 
 impl World {
     /// Asks the owners of pages to evict them.

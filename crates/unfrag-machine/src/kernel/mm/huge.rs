@@ -14,8 +14,8 @@ use crate::mm::object::{Object, ObjectKind};
 use crate::mm::process::{Backing, ProcId, Tables};
 use crate::mm::thp::{HUGE, HUGE_PAGES};
 use std::ops::Range;
-use unfrag::reclaim::{Lru, PageFlags};
-use unfrag::{Order, Pfn};
+use unfrag_eras::reclaim::{Lru, PageFlags};
+use unfrag_eras::{Order, Pfn};
 
 /// Flags that the pages of a huge page have from it.
 const KEPT: PageFlags = PageFlags::MAPPED

@@ -11,9 +11,9 @@ use crate::kernel::mm::caller::Caller;
 use crate::kernel::{Cx, KernelState, Sim};
 use crate::mm::frames::{FrameFlags, ObjectId, Owner};
 use crate::mm::object::ObjectKind;
-use unfrag::migrate::{Migration, MoveAsk, MoveVerdict, MoveVerdicts};
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::migrate::{Migration, MoveAsk, MoveVerdict, MoveVerdicts};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// What becomes of a page that is to be locked for its move.
 enum Locking {

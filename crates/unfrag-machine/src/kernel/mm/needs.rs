@@ -5,12 +5,12 @@ use crate::channels::{THROTTLE, kcompactd_channel, kswapd_channel, page_channel}
 use crate::engine::{Channel, MS, Nanos, Waited};
 use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, KernelState, Sim};
-use unfrag::drive::{Operation, World, drive};
-use unfrag::migrate::{Migration, MoveVerdicts};
-use unfrag::reclaim::{
+use unfrag_eras::drive::{Operation, World, drive};
+use unfrag_eras::migrate::{Migration, MoveVerdicts};
+use unfrag_eras::reclaim::{
     Answer, Class, Eviction, Need, PageFlags, Throttle, Verdicts, WRITTEN_ENOUGH,
 };
-use unfrag::{CpuId, Gfp, Manager};
+use unfrag_eras::{CpuId, Gfp, Manager};
 
 /// A task that drives an operation of the core: the [`World`] of that operation.
 ///
@@ -207,7 +207,7 @@ impl Cx<'_> {
     }
 
     /// Waits until a page is not being written.
-    pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag::Pfn) {
+    pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag_eras::Pfn) {
         let busy = |sim: &mut Sim| {
             sim.manager()
                 .inspect()
