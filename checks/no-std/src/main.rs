@@ -1,4 +1,4 @@
-//! Checks that the core and the slab caches need no `std`, no allocator and no libc. The program is
+//! Checks that the eras and the slab caches need no `std`, no allocator and no libc. The program is
 //! linked from `core`, `unfrag-eras`, `unfrag-slab` and the `unfrag` beneath them alone. It runs two managers of different eras side by
 //! side, and slab caches of each design over a third. Its exit status is 0, or the number of the step
 //! that failed.

@@ -1,5 +1,5 @@
-//! The host of a manager: the receiver of tracepoints, prefetch hints and calls for kswapd. The core wants no
-//! answer from it. What the core needs before it can go on is a [`Need`](crate::need::Need).
+//! The host of a manager: the receiver of tracepoints, prefetch hints and calls for kswapd. The allocator wants no
+//! answer from it. What the allocator needs before it can go on is a [`Need`](crate::need::Need).
 
 use crate::frame::{NodeId, Order, Pfn};
 use crate::trace::Event;

@@ -1,6 +1,6 @@
 //! The kernel's own tracepoints as typed events.
 //!
-//! The core emits them where Linux does, so that a replay can be compared event by event.
+//! The allocator emits them where Linux does, so that a replay can be compared event by event.
 //! `spec: 7.6`
 
 use crate::frame::{MigrateType, Order, Pfn, ZoneId};

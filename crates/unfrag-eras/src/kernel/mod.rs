@@ -2,7 +2,7 @@
 //! [`Sysctl`] (what its administrator can set).
 //!
 //! Every rule that changed between kernels is a value of its own, named for what it decides and
-//! decided in one place of the core; no era has code of its own. A rule that has a meaning only together
+//! decided in one place of the allocator; no era has code of its own. A rule that has a meaning only together
 //! with another one is nested in it, so that meaningless combinations cannot be written. No rule is
 //! inferred from another that changed in the same years. `spec: 0.3`
 //!

@@ -25,7 +25,7 @@ pub const fn v19_type_name(mt: MigrateType) -> &'static str {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct V19Stats {
-    /// Requests of the core allocator, by their type.
+    /// Requests of the allocator, by their type.
     pub allocs: [u64; 4],
     /// Blocks of each type.
     pub reserve: [u64; 4],

@@ -1,6 +1,6 @@
 //! The zones of a report, judged for the request. `spec: K.4, 1.5, 1.6`
 //!
-//! Invariant: what the text does not say is `None`, and never decides; the watermark check is the core's.
+//! Invariant: what the text does not say is `None`, and never decides; the watermark check is the eras'.
 
 use super::amounts::kind_of;
 use super::answer::ZoneAnswer;

@@ -1,6 +1,6 @@
 //! What a request may use of a zone: one answer for the doctor, the exporter and the explanation of a kernel's log.
 //!
-//! Plain data in ([`ZoneView`], [`Request`]), plain numbers out. The watermark test is the core's own
+//! Plain data in ([`ZoneView`], [`Request`]), plain numbers out. The watermark test is the eras' own
 //! ([`unfrag_eras::zone::watermark`]) in the form of the kernel's era; the zone by flags is
 //! [`unfrag_eras::highest_zone`]'s.
 //!

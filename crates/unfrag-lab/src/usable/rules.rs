@@ -1,6 +1,6 @@
 //! What counts of a zone's free memory, and the watermark test of the era.
 //!
-//! Invariant: there is one watermark formula, the core's.
+//! Invariant: there is one watermark formula, the eras'.
 
 use super::view::{Request, ZoneView, pages as total};
 use unfrag_eras::kernel::MarkCheck;

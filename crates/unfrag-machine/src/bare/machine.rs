@@ -64,7 +64,7 @@ impl Description {
         }
     }
 
-    /// The memory that the core needs for it.
+    /// The memory that the allocator needs for it.
     ///
     /// # Errors
     /// If no manager can be made for it.
@@ -156,12 +156,12 @@ impl<'m> Bare<'m> {
         self.memory.manager.fragmentation_score(NodeId(0))
     }
 
-    /// Pages of the program that may be moved, and how many of them are lost: not in use as the core sees it.
+    /// Pages of the program that may be moved, and how many of them are lost: not in use as the allocator sees it.
     pub fn audit(&self) -> (u64, u64) {
         self.memory.audit()
     }
 
-    /// Checks the whole state of the core.
+    /// Checks the whole state of the allocator.
     ///
     /// # Errors
     /// What is wrong.
@@ -282,7 +282,7 @@ impl<'m> Bare<'m> {
         self.deliver_at(self.now);
     }
 
-    /// Wakes whom the core has asked for.
+    /// Wakes whom the allocator has asked for.
     fn deliver_at(&mut self, now: Nanos) {
         let wakes = std::mem::take(self.memory.manager.host_mut());
         if wakes.kswapd {

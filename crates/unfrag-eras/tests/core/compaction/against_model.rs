@@ -1,4 +1,4 @@
-//! Runs of the core against the naive model, in thousands of small zones. `spec: 5.1, 5.2, 5.3`
+//! Runs of the allocator against the naive model, in thousands of small zones. `spec: 5.1, 5.2, 5.3`
 //!
 //! The seed is printed. `UNFRAG_SEED=n` sets another one, `UNFRAG_CASES=n` the number of zones.
 

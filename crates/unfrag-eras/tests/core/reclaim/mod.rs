@@ -26,7 +26,7 @@ use unfrag_eras::{
 const CPU: CpuId = CpuId(0);
 const ZONE: ZoneId = ZoneId(0);
 
-/// The calls of the core to its host.
+/// The calls of the allocator to its host.
 #[derive(Default)]
 struct Recorder {
     /// Order of each call for kswapd.

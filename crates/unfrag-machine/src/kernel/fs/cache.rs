@@ -1,6 +1,6 @@
 //! The page cache: adding and removing pages, dirty marks, the index.
 //!
-//! Invariant: a page is dirty in its object's set exactly when the core's flag says so and it is on a file
+//! Invariant: a page is dirty in its object's set exactly when the allocator's flag says so and it is on a file
 //! system with a device; `Dirty::nr_dirty` counts them.
 
 use crate::error::Fail;

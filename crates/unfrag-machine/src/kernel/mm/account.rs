@@ -105,7 +105,7 @@ impl Sim {
         Ok(a)
     }
 
-    /// Checks the core's flags against the tables.
+    /// Checks the allocator's flags against the tables.
     fn check_flags(&self) -> Result<(), String> {
         let kernel = self.kernel_ref();
         let m = self.manager_ref().inspect();

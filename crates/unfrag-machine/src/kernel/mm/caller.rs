@@ -31,7 +31,7 @@ impl Who {
     }
 }
 
-/// The caller of an operation of the core, and its request.
+/// The caller of an operation of the allocator, and its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub who: Who,

@@ -1,4 +1,4 @@
-//! What the core's reclaim asks of the owners of pages: unmap, write, release.
+//! What the allocator's reclaim asks of the owners of pages: unmap, write, release.
 //!
 //! They are asked in the middle of reclaim, which goes on with their verdicts: no time passes, and they see
 //! the [`World`] alone. What they free themselves (slab pages under buffer heads) is freed after that piece

@@ -8,7 +8,7 @@
 //! use, and is taken when it was spared several times. How often is not known, and differs from member to member of an
 //! ensemble. Any other page counts as in use until its user frees it.
 //!
-//! What the core needs before it can go on is met in the trace's time. Needs that take no time are met by
+//! What the manager needs before it can go on is met in the trace's time. Needs that take no time are met by
 //! [`Pages`]: the verdicts on evictions, and a shrink of caches, which frees nothing. Needs that take time
 //! are met in two ways:
 //! - A request has a [`World`](unfrag_eras::drive::World) of its own, in which [`drive`] completes it within one
