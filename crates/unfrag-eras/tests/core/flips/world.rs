@@ -1,5 +1,6 @@
 //! A run: what is seen of it, chance, and the world that meets needs.
 
+pub(crate) use crate::chance::Chance;
 use std::fmt::Debug;
 use unfrag_eras::migrate::MoveAsk;
 use unfrag_eras::reclaim::{Ask, Content, Eviction, Need, Verdict, Verdicts};
@@ -40,26 +41,6 @@ impl Record<'_> {
                 self.at += 1;
             }
         }
-    }
-}
-
-/// Numbers by chance, the same ones for the same seed.
-#[derive(Clone, Copy)]
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
-    }
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
     }
 }
 

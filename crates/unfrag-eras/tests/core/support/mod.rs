@@ -2,6 +2,7 @@
 
 pub mod flatten;
 
+pub use crate::chance::setting;
 use std::ops::{Deref, DerefMut};
 use unfrag_eras::inspect::{SetView, ZoneView};
 use unfrag_eras::page_alloc::Move;
@@ -42,11 +43,6 @@ impl Recorder {
             })
             .collect()
     }
-}
-
-/// A number that a variable of the environment sets.
-pub fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |v| v.parse().expect("a number"))
 }
 
 /// A manager and the CPU that a test runs on. Orders, nodes, zones and CPUs are plain numbers here, so

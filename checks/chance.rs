@@ -1,8 +1,10 @@
-//! What the tests share.
+//! What tests by chance share.
 
-/// Numbers by chance.
+/// Numbers by chance, the same ones for the same seed.
+#[derive(Clone, Copy)]
 pub struct Chance(pub u64);
 
+#[allow(dead_code)]
 impl Chance {
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
