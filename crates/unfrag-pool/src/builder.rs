@@ -190,8 +190,7 @@ impl Builder {
 
     fn marks(&self, limit: u32) -> Marks {
         let (min, low, high) = self.watermarks.unwrap_or_else(|| {
-            let linux =
-                unfrag::zone::watermark::min_free_kbytes(u64::from(limit) * 4, u64::MAX) / 4;
+            let linux = unfrag::formulas::min_free_kbytes(u64::from(limit) * 4, u64::MAX) / 4;
             let linux = linux.min(u64::from(limit) / 8);
             (0, linux * 5 / 4, linux * 3 / 2)
         });

@@ -14,8 +14,9 @@ use frame_alloc::{
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn};
 use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag_eras::{Builder, Manager, NullHost, Request};
 use unfrag_pool::HostMemory;
 
 /// All of them, the bound first.

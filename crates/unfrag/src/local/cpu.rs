@@ -1,5 +1,6 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
+use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::arrays::{BATCH, batch, room};
 use crate::local::slot::Slot;
@@ -7,7 +8,6 @@ use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
 use crate::memory::request::From;
 use crate::memory::totals::Floor;
-use crate::request::AllocError;
 use lock_api::RawMutex;
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.

@@ -6,7 +6,7 @@ use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
 use crate::memory::request::From;
-use crate::request::AllocError;
+use crate::error::AllocError;
 use lock_api::RawMutex;
 
 /// Slots that are drained with one fence.

@@ -1,5 +1,6 @@
 //! [`Memory`]: memory in shards, each under its own lock.
 
+use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::slot::Slots;
 use crate::maps::{Engine, Gigabyte, GiveError, LARGEST_ORDER};
@@ -8,7 +9,6 @@ use crate::memory::config::{
 };
 use crate::memory::request::{From, Request};
 use crate::memory::totals::{Floor, Totals};
-use crate::request::AllocError;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 
@@ -412,7 +412,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Takes a block for a request that names where.
     ///
     /// # Errors
-    /// As [`Local::alloc`](crate::local::Local::alloc), and [`AllocError::Forbidden`], if nothing that it names can ever be
+    /// As [`Local::alloc`](crate::local::Local::alloc), and [`AllocError::Nowhere`], if nothing that it names can ever be
     /// memory.
     pub fn alloc(&self, request: &Request) -> Result<Pfn, AllocError> {
         let from = From {
@@ -427,7 +427,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         };
         let may = |s: &Span| from.may(s.start, s.node);
         if !self.spans().iter().any(may) {
-            return Err(AllocError::Forbidden);
+            return Err(AllocError::Nowhere);
         }
         let got = self.take_frame(request.order, request.mt, from);
         got.or_else(|why| self.take_drained(request.order, request.mt, from, why))

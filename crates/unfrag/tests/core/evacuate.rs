@@ -1,7 +1,6 @@
 //! Making whole free blocks while others allocate: which blocks go, what it costs, and what stays.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use super::chance::{Chance, setting};
 use std::collections::{BTreeMap, BTreeSet};
 use unfrag::maps::GiveError;
 use unfrag::moves::{Evacuator, Move};

@@ -1,6 +1,6 @@
 //! The engine beside a naive one, and what its placement is for.
 
-use super::support::setting;
+use super::chance::setting;
 use std::collections::BTreeMap;
 use unfrag::maps::{Engine, EngineLayout, Gigabyte, GiveError};
 use unfrag::{MigrateType, Order, Pfn};

@@ -1,7 +1,6 @@
 //! Many CPUs on one memory: what each keeps, what is given back, and what happens when memory is short.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use super::chance::{Chance, setting};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
 use unfrag::maps::{EngineLayout, Gigabyte, GiveError};
