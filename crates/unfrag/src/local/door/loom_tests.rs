@@ -2,9 +2,9 @@
 //! both sides here.
 
 use super::*;
-use std::vec::Vec;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32 as Checked, fence};
+use std::vec::Vec;
 
 impl Word for Checked {
     fn light_fence() {
