@@ -5,13 +5,15 @@
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_12`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
-//! - `maps`: unfrag's own engine. `shared`: many CPUs on it. `evacuate`: making whole free blocks there.
+//! - `maps`: unfrag's own engine. `memory`: many CPUs on it. `drains`: what CPUs keep, had
+//!   back by others. `evacuate`: making whole free blocks there.
 //! - `variance`: what the types with a parameter may stand for, and where they may go.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
 mod compaction;
 mod contig;
+mod drains;
 mod embed;
 mod evacuate;
 mod flips;
