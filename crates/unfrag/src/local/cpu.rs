@@ -1,8 +1,7 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::BATCH;
-use crate::local::arrays::{batch, room};
+use crate::local::arrays::{BATCH, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
@@ -133,7 +132,11 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let got = match (self.slot.door().enter(), self.slot.shelf(order, t)) {
             (Some(_inside), Some(shelf)) => match shelf.pop() {
                 Some(pfn) => return Ok(pfn),
-                None => self.refill(order, t),
+                None => {
+                    let (mt, from) = (MigrateType::ALL[t], (self.home, Floor::Min));
+                    let wanted = batch(order, self.limit);
+                    self.shared.take_batch(shelf, wanted, order, mt, from)
+                }
             },
             // Somebody drains it: he is not waited for.
             (None, _) | (_, None) => self.take_one(order, t, floor),
@@ -149,27 +152,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.flush_quietly();
         self.take_one(order, t, floor).or_else(|why| {
             let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
-            self.shared.take_drained(order, mt, from, why).map(Pfn)
+            self.shared.take_drained(order, mt, from, why)
         })
     }
 
     /// Takes a block from the maps.
     fn take_one(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
-        self.shared.take_frame(order, mt, from).map(Pfn)
-    }
-
-    /// Takes a batch for an empty array from the maps, and one block of it.
-    fn refill(&self, order: Order, t: usize) -> Result<Pfn, AllocError> {
-        let mut blocks = [0; BATCH];
-        let blocks = &mut blocks[..batch(order, self.limit)];
-        let (mt, from) = (MigrateType::ALL[t], (self.home, Floor::Min));
-        let got = self.shared.take_frames(blocks, order, mt, from)?;
-        if let Some(shelf) = self.slot.shelf(order, t) {
-            // The lowest is handed out first.
-            shelf.fill(&blocks[1..got]);
-        }
-        Ok(Pfn(blocks[0]))
+        self.shared.take_frame(order, mt, from)
     }
 
     #[cold]

@@ -1,8 +1,7 @@
 //! Getting back what CPUs keep: for whoever finds nothing else.
 
-use crate::frame::{MigrateType, Order};
-use crate::local::BATCH;
-use crate::local::arrays::Shelf;
+use crate::frame::{MigrateType, Order, Pfn};
+use crate::local::arrays::{BATCH, Shelf};
 use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
@@ -155,7 +154,7 @@ impl<R: RawMutex> Memory<'_, R> {
         mt: MigrateType,
         from: (usize, Floor),
         why: AllocError,
-    ) -> Result<u64, AllocError> {
+    ) -> Result<Pfn, AllocError> {
         let mut got = Err(why);
         for _ in 0..TRIES {
             if !matches!(got, Err(AllocError::Short | AllocError::Fragmented)) {

@@ -13,5 +13,4 @@ mod drain;
 pub(crate) mod slot;
 
 pub use arrays::SINGLES;
-pub(crate) use batch::BATCH;
 pub use cpu::Local;

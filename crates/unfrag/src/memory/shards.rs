@@ -246,8 +246,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
         let from = (0, Floor::Min);
         let got = self.take_frame(order, mt, from);
-        let got = got.or_else(|why| self.take_drained(order, mt, from, why));
-        got.map(Pfn)
+        got.or_else(|why| self.take_drained(order, mt, from, why))
     }
 
     /// Gives one block back without a `Local`.
@@ -393,6 +392,12 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         let blocks = pfn.0.wrapping_sub(self.base.0).rotate_right(order.0.into());
         let is_block = order <= LARGEST_ORDER && blocks < u64::from(self.frames >> order.0);
         is_block.then(|| (blocks << order.0) as u32)
+    }
+
+    /// The number of a frame that is within the memory.
+    #[inline]
+    pub(crate) fn number_of(&self, pfn: Pfn) -> u32 {
+        pfn.0.wrapping_sub(self.base.0) as u32
     }
 
     /// The frame with a number.
