@@ -61,8 +61,10 @@ impl Inner {
             return;
         }
         self.events.pgmigrate_fail.add(1);
-        // It may be one that a thread keeps: it is given back with that thread's next free.
-        node.shared.call_home();
+        if record.is_none() {
+            // It may be one that a thread keeps.
+            node.shared.drain_locals();
+        }
     }
 
     /// Moves the block of a record from a frame to another. False, if it stays.

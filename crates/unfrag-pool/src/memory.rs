@@ -3,6 +3,7 @@
 //! Invariant: a frame's number says its node; nodes begin at multiples of a gigabyte.
 #![allow(unsafe_code)]
 
+use crate::barrier;
 use crate::counts::Counts;
 use crate::error::PoolError;
 use parking_lot::Mutex;
@@ -66,6 +67,7 @@ impl Node {
             locals,
             min: marks.min,
             low: marks.low,
+            fence: Some(barrier::everywhere),
             ..MemoryConfig::new(Pfn(first.into()), limit)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
@@ -137,6 +139,7 @@ impl Memory {
         marks: impl Fn(u32) -> Marks,
     ) -> Result<Memory, PoolError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        barrier::register();
         let (mut all, mut of_gigabyte) = (Vec::new(), Vec::new());
         for (i, &(id, limit)) in nodes.iter().enumerate() {
             let first = of_gigabyte.len() as u32 * GIGABYTE;
@@ -263,7 +266,14 @@ impl Memory {
         self.nodes.iter().map(|n| n.marks.high).sum()
     }
 
-    /// Free frames of all nodes, as of the last batches of the threads.
+    /// Gives back to the maps what threads keep.
+    pub fn drain(&self) {
+        for node in &self.nodes {
+            node.shared.drain_locals();
+        }
+    }
+
+    /// Free frames of all nodes, what threads keep among them.
     pub fn free_frames(&self) -> u64 {
         self.nodes.iter().map(|n| n.shared.free_frames()).sum()
     }

@@ -38,7 +38,8 @@ fn by_order(of: &[u64]) -> [u64; ORDERS] {
 impl Pool {
     /// `buddyinfo`, `pagetypeinfo`, `vmstat` and `meminfo` of the pool: names and texts. Each NUMA node is a zone Normal.
     pub fn procfs(&self) -> [(&'static str, String); 4] {
-        self.flush();
+        // What a thread keeps is in use for the maps.
+        self.inner.base.memory.drain();
         let nodes = &self.inner.base.memory.nodes;
         let free: Vec<(usize, FreeBlocks)> = nodes
             .iter()

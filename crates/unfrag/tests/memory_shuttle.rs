@@ -69,6 +69,12 @@ fn always(scenario: impl Fn() + Clone + Send + Sync + 'static) {
     check(PctScheduler::new(3, iterations()), scenario);
 }
 
+/// One thread runs at a time, so what each has written all see. Others go on before it returns.
+fn fence() -> bool {
+    thread::yield_now();
+    true
+}
+
 /// A memory, and who has each of its frames.
 struct World {
     memory: Memory<'static, Spin>,
@@ -76,8 +82,12 @@ struct World {
 }
 
 impl World {
-    /// Runs threads on a memory; then all of it must be free again.
+    /// Runs threads on a memory, who drain what others keep; then all of it must be free again.
     fn with(threads: &[fn(&World)]) {
+        World::with_fence(Some(fence), threads);
+    }
+
+    fn with_fence(fence: Option<fn() -> bool>, threads: &[fn(&World)]) {
         let marks = Marks {
             min: MIN,
             ..Marks::NONE
@@ -85,6 +95,7 @@ impl World {
         let config = MemoryConfig {
             locals: threads.len(),
             marks,
+            fence,
             ..MemoryConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
@@ -164,6 +175,30 @@ fn takes_all(w: &World) {
     held.into_iter().for_each(|p| w.give(&mut l, p, 0, MOV));
 }
 
+/// Drains what others keep, whatever they do.
+fn drains(w: &World) {
+    for _ in 0..6 {
+        w.memory.drain_locals();
+        thread::yield_now();
+    }
+}
+
+/// Takes what is there and gives it back, flushes, and ends, again and again.
+fn flushes_and_ends(w: &World) {
+    for order in [0, 3, 9] {
+        let mut l = w.memory.local().expect("a local");
+        let held: Vec<Pfn> = (0..20)
+            .map_while(|_| w.take(&mut l, order, MOV).ok())
+            .collect();
+        let mut held = held.into_iter();
+        held.by_ref()
+            .take(10)
+            .for_each(|p| w.give(&mut l, p, order, MOV));
+        l.flush().expect("in use");
+        held.for_each(|p| w.give(&mut l, p, order, MOV));
+    }
+}
+
 /// Takes down to the last frame, as an interrupt handler does.
 fn takes_the_reserve(w: &World) {
     let mut l = w.memory.local().expect("a local");
@@ -234,7 +269,22 @@ fn one_refills_while_another_drains() {
 
 #[test]
 fn frames_are_called_home_while_others_run() {
-    always(|| World::with(&[takes_all, comes_and_goes]));
+    always(|| World::with_fence(None, &[takes_all, comes_and_goes]));
+}
+
+#[test]
+fn what_two_keep_is_drained_by_a_third_that_finds_nothing() {
+    always(|| World::with(&[takes_all, comes_and_goes, comes_and_goes]));
+}
+
+#[test]
+fn two_drain_while_a_third_takes_and_gives() {
+    always(|| World::with(&[drains, comes_and_goes, drains]));
+}
+
+#[test]
+fn those_who_flush_and_end_are_drained_meanwhile() {
+    always(|| World::with(&[flushes_and_ends, drains, flushes_and_ends]));
 }
 
 #[test]

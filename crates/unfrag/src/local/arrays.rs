@@ -10,12 +10,12 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Single frames that an array keeps at most.
 pub const SINGLES: usize = 128;
+/// Blocks that are taken or given at a time, at most.
+pub(crate) const BATCH: usize = SINGLES / 2;
 /// Blocks of orders 1 to 3 that an array keeps at most.
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
 const HUGE: usize = 16;
-/// Blocks that go between an array and the maps at a time, at most.
-pub(crate) const BATCH: usize = SINGLES / 2;
 /// Orders 1 up to this one are kept.
 const LAST_SMALL: u8 = 3;
 const SMALL_ORDERS: usize = LAST_SMALL as usize;
@@ -151,12 +151,12 @@ impl<'a> Shelf<'a> {
         all.any(|w| w.load(Relaxed) == block.0)
     }
 
-    /// Puts blocks on an array that is empty, the first one to be handed out first.
-    pub fn fill(self, blocks: &[u64]) {
-        for (word, &block) in self.of.iter().zip(blocks.iter().rev()) {
-            word.store(block, Relaxed);
+    /// Puts blocks on an array that is empty, as many as there is room for; the last one is handed out next.
+    pub fn fill(self, blocks: impl ExactSizeIterator<Item = Pfn>) {
+        self.set_len(blocks.len().min(self.of.len()));
+        for (word, block) in self.of.iter().zip(blocks) {
+            word.store(block.0, Relaxed);
         }
-        self.set_len(blocks.len());
     }
 
     /// Takes up to a batch of those off that came last.
@@ -179,21 +179,36 @@ impl<'a> Shelf<'a> {
         order: Order,
         out: &mut [u64; BATCH],
     ) -> (&mut [u64], Option<Pfn>) {
-        let len = self.len();
-        let first = &mut out[..goes.min(len).min(BATCH)];
+        let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(BATCH));
+        let out = &mut out[..first.len()];
         // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
         let mut bits = [0u64; 64];
-        let place = |n: u64| ((n >> order.0) as usize / 64 % 64, (n >> order.0) % 64);
-        for (to, word) in first.iter_mut().zip(self.of) {
-            *to = word.load(Relaxed);
-            let (word, bit) = place(*to);
-            bits[word] |= 1 << bit;
-        }
-        let (mut left, mut twin) = (0, None);
-        for word in &self.of[first.len()..len] {
+        for (to, word) in out.iter_mut().zip(first) {
             let n = word.load(Relaxed);
-            let (word, bit) = place(n);
-            if bits[word] >> bit & 1 == 1 && first.contains(&n) {
+            *to = n;
+            let place = n >> order.0;
+            bits[(place / 64 % 64) as usize] |= 1 << (place % 64);
+        }
+        let mut are_twins = false;
+        for (to, word) in self.of.iter().zip(rest) {
+            let n = word.load(Relaxed);
+            to.store(n, Relaxed);
+            let place = n >> order.0;
+            let is_set = bits[(place / 64 % 64) as usize] >> (place % 64) & 1 == 1;
+            are_twins |= is_set && out.contains(&n);
+        }
+        self.set_len(rest.len());
+        let twin = are_twins.then(|| self.forget(out)).flatten();
+        (out, twin)
+    }
+
+    /// Takes those off that are among some others. Returns one of them.
+    #[cold]
+    fn forget(self, others: &[u64]) -> Option<Pfn> {
+        let (mut left, mut twin) = (0, None);
+        for word in &self.of[..self.len()] {
+            let n = word.load(Relaxed);
+            if others.contains(&n) {
                 twin = twin.or(Some(Pfn(n)));
             } else {
                 self.of[left].store(n, Relaxed);
@@ -201,6 +216,6 @@ impl<'a> Shelf<'a> {
             }
         }
         self.set_len(left);
-        (first, twin)
+        twin
     }
 }

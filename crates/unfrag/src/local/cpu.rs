@@ -2,7 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
-use crate::local::arrays::{BATCH, batch, room};
+use crate::local::arrays::{BATCH, Shelf, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
@@ -140,7 +140,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let got = match (self.slot.door().enter(), self.slot.shelf(order, t)) {
             (Some(_inside), Some(shelf)) => match shelf.pop() {
                 Some(pfn) => return Ok(pfn),
-                None => self.refill(order, t),
+                None => self.refill(shelf, order, t),
             },
             // Somebody drains it: he is not waited for.
             (None, _) | (_, None) => self.take_one(order, t, floor),
@@ -156,26 +156,24 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.flush_quietly();
         self.take_one(order, t, floor).or_else(|why| {
             let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
-            self.shared.take_drained(order, mt, from, why).map(Pfn)
+            self.shared.take_drained(order, mt, from, why)
         })
     }
 
     /// Takes a block from the maps.
     fn take_one(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
-        self.shared.take_frame(order, mt, from).map(Pfn)
+        self.shared.take_frame(order, mt, from)
     }
 
     /// Takes a batch for an empty array from the maps, and one block of it.
-    fn refill(&self, order: Order, t: usize) -> Result<Pfn, AllocError> {
+    fn refill(&self, shelf: Shelf<'_>, order: Order, t: usize) -> Result<Pfn, AllocError> {
         let mut blocks = [0; BATCH];
         let blocks = &mut blocks[..batch(order, self.limit)];
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
         let got = self.shared.take(blocks, order, mt, from)?;
-        if let Some(shelf) = self.slot.shelf(order, t) {
-            // The lowest is handed out first.
-            shelf.fill(&blocks[1..got]);
-        }
+        // The lowest is handed out first.
+        shelf.fill(blocks[1..got].iter().rev().copied().map(Pfn));
         Ok(Pfn(blocks[0]))
     }
 

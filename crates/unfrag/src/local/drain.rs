@@ -1,12 +1,12 @@
 //! Getting back what CPUs keep: for whoever finds nothing else.
 
-use crate::frame::{MigrateType, Order};
+use crate::error::AllocError;
+use crate::frame::{MigrateType, Order, Pfn};
 use crate::local::arrays::{BATCH, Shelf};
 use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
 use crate::memory::request::From;
-use crate::error::AllocError;
 use lock_api::RawMutex;
 
 /// Slots that are drained with one fence.
@@ -154,7 +154,7 @@ impl<R: RawMutex> Memory<'_, R> {
         mt: MigrateType,
         from: From,
         why: AllocError,
-    ) -> Result<u64, AllocError> {
+    ) -> Result<Pfn, AllocError> {
         let mut got = Err(why);
         for _ in 0..TRIES {
             if !matches!(got, Err(AllocError::Short | AllocError::Fragmented)) {

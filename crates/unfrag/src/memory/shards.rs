@@ -431,7 +431,6 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         }
         let got = self.take_frame(request.order, request.mt, from);
         got.or_else(|why| self.take_drained(request.order, request.mt, from, why))
-            .map(Pfn)
     }
 
     /// Gives one block back without a `Local`.
@@ -475,10 +474,10 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         order: Order,
         mt: MigrateType,
         from: From,
-    ) -> Result<u64, AllocError> {
+    ) -> Result<Pfn, AllocError> {
         let mut one = [0];
         self.take(&mut one, order, mt, from)?;
-        Ok(one[0])
+        Ok(Pfn(one[0]))
     }
 
     /// Takes up to `out.len()` blocks of one node, as many as leave the floor. Returns how many, at least one.
