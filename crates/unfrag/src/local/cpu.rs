@@ -7,6 +7,7 @@ use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
 use crate::memory::request::From;
+use crate::memory::shards::Range;
 use crate::memory::totals::Floor;
 use lock_api::RawMutex;
 
@@ -17,6 +18,8 @@ pub struct Local<'s, 'm, R: RawMutex> {
     slot: Slot<'s>,
     shared: &'s Memory<'m, R>,
     home: usize,
+    /// The frames of its node, those alone: what it frees of them it keeps.
+    near: Range,
     /// Single frames that an array keeps, while nobody calls them home.
     limit: u32,
 }
@@ -36,6 +39,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             slot,
             shared: self,
             home: self.home_of(i, node),
+            near: self.range_of(node),
             limit: slots.limit,
         })
     }
@@ -106,8 +110,8 @@ impl<R: RawMutex> Local<'_, '_, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         let t = type_index(mt);
-        if !self.shared.is_block(pfn, order) {
-            return Err(self.shared.no_block(pfn));
+        if !self.near.has_block(pfn, order) {
+            return self.free_far(pfn, order, t);
         }
         let shelf = match order {
             Order::ZERO => Some(self.slot.singles(t)),
@@ -122,6 +126,30 @@ impl<R: RawMutex> Local<'_, '_, R> {
             return Ok(());
         }
         self.free_slow(pfn, order, t)
+    }
+
+    /// Gives back a block of another node. Such blocks are not handed out here again: each node has its own.
+    #[cold]
+    #[inline(never)]
+    fn free_far(&mut self, pfn: Pfn, order: Order, t: usize) -> Result<(), GiveError> {
+        let mt = MigrateType::ALL[t];
+        if !self.shared.is_block(pfn, order) {
+            return Err(self.shared.no_block(pfn));
+        }
+        let shelf = self.slot.far(t);
+        let Some(_inside) = self.slot.door().enter().filter(|_| order == Order::ZERO) else {
+            return self.shared.give(&mut [pfn.0], order, mt);
+        };
+        if shelf.contains(pfn) {
+            return Err(GiveError::NotTaken(pfn));
+        }
+        if shelf.push(pfn, u32::MAX) {
+            return Ok(());
+        }
+        let mut batch = [0; BATCH];
+        let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
+        shelf.push(pfn, u32::MAX);
+        given
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.

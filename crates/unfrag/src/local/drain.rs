@@ -129,8 +129,8 @@ impl<R: RawMutex> Memory<'_, R> {
     pub(crate) fn empty(&self, slot: Slot<'_>) -> Result<(), GiveError> {
         let mut result = Ok(());
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
-            for shelf in Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?))) {
-                let (order, shelf) = shelf;
+            let kept = Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?)));
+            for (order, shelf) in kept.chain([(Order::ZERO, slot.far(t))]) {
                 let mut batch = [0; BATCH];
                 loop {
                     let some = shelf.take_last(&mut batch);

@@ -14,7 +14,7 @@ pub(crate) struct Head {
     gate: AtomicU32,
     busy: AtomicU32,
     lens: Lens,
-    pad: [u32; 15],
+    pad: [u32; 12],
 }
 
 const _: () = assert!(
@@ -49,6 +49,11 @@ impl<'a> Slot<'a> {
     #[inline(always)]
     pub fn huge(self, t: usize) -> Shelf<'a> {
         Shelf::huge(&self.head.lens, self.arrays, t)
+    }
+
+    /// Single frames of other nodes, of a type.
+    pub fn far(self, t: usize) -> Shelf<'a> {
+        Shelf::far(&self.head.lens, self.arrays, t)
     }
 
     /// The array of an order and a type, if the order is kept.

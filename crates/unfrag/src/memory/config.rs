@@ -9,7 +9,7 @@ use crate::maps::{EngineLayout, LARGEST_ORDER};
 pub const MAX_SHARDS: usize = 32;
 
 /// Most nodes.
-pub const MAX_NODES: usize = 8;
+pub const MAX_NODES: usize = 16;
 
 /// Frames of a gigabyte, at which areas and shards begin.
 pub(crate) const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;

@@ -35,6 +35,24 @@ impl Span {
     }
 }
 
+/// Frames side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    start: u64,
+    frames: u64,
+}
+
+impl Range {
+    /// Whether a block of this order could begin at a frame: it is aligned, and within these frames, which begin at a
+    /// multiple of the largest block.
+    #[inline]
+    pub fn has_block(&self, pfn: Pfn, order: Order) -> bool {
+        // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
+        let blocks = pfn.0.wrapping_sub(self.start).rotate_right(order.0.into());
+        order <= LARGEST_ORDER && blocks < self.frames >> order.0
+    }
+}
+
 /// The engine of a shard, alone on its cache lines.
 #[repr(align(128))]
 struct Shard<'m, R>(Mutex<R, Engine<'m>>);
@@ -78,10 +96,11 @@ pub struct Memory<'m, R> {
     spans: [Span; MAX_SHARDS],
     shards: [Shard<'m, R>; MAX_SHARDS],
     count: usize,
-    /// The first frame that there may be, and how many there may be from it on.
-    base: u64,
-    frames: u64,
+    /// From the first frame that there may be to the last one.
+    all: Range,
     nodes: [Totals; MAX_NODES],
+    /// The nodes that have shards, a bit each.
+    own: u32,
     slots: Mutex<R, Slots<'m>>,
     is_started: AtomicBool,
     refused: AtomicU64,
@@ -91,7 +110,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// A memory that has not been started. What is wrong with its configuration is said when it is.
     pub const fn new(config: MemoryConfig) -> Memory<'m, R> {
         let mut spans = [Span::NONE; MAX_SHARDS];
-        let (mut count, mut area) = (0, 0);
+        let (mut count, mut area, mut nodes) = (0, 0, 0u32);
         let (mut base, mut end) = (u64::MAX, 0);
         while area < config.areas.len() {
             let own = config.areas.get(area);
@@ -113,6 +132,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
                     node: own.node.0,
                     is_low: own.is_low,
                 };
+                nodes |= 1u32.unbounded_shl(own.node.0 as u32);
                 count += 1;
                 from += each;
                 if start < base {
@@ -129,9 +149,12 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             shards: [const { Shard(Mutex::from_raw(R::INIT, Engine::unchecked(&mut []))) };
                 MAX_SHARDS],
             count,
-            base,
-            frames: end.wrapping_sub(base),
+            all: Range {
+                start: base,
+                frames: end.wrapping_sub(base),
+            },
             nodes: [const { Totals::new(Marks::NONE) }; MAX_NODES],
+            own: nodes,
             slots: Mutex::from_raw(R::INIT, Slots::NONE),
             is_started: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -291,9 +314,20 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     }
 
     /// The nodes that have shards.
+    #[inline]
     fn own_nodes(&self) -> impl Iterator<Item = &Totals> {
-        let has = |n: &usize| self.spans().iter().any(|s| usize::from(s.node) == *n);
-        (0..MAX_NODES).filter(has).map(|n| &self.nodes[n])
+        let mut left = self.own;
+        core::iter::from_fn(move || {
+            let node = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            self.nodes.get(node as usize)
+        })
+    }
+
+    /// The shards of a node.
+    pub(crate) fn shards_of(&self, node: NodeId) -> impl Iterator<Item = usize> {
+        let is_own = move |(i, span): (usize, &Span)| (span.node == node.0).then_some(i);
+        self.spans().iter().enumerate().filter_map(is_own)
     }
 
     /// What each `Local` keeps.
@@ -379,9 +413,25 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Whether a block of this order could begin at a frame: it is aligned, and within what there may be.
     #[inline]
     pub(crate) fn is_block(&self, pfn: Pfn, order: Order) -> bool {
-        // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
-        let blocks = pfn.0.wrapping_sub(self.base).rotate_right(order.0.into());
-        order <= LARGEST_ORDER && blocks < self.frames >> order.0
+        self.all.has_block(pfn, order)
+    }
+
+    /// Frames side by side of a node, and of no other one: as many as there are.
+    pub(crate) fn range_of(&self, node: NodeId) -> Range {
+        let spans = self.spans();
+        if spans.iter().all(|s| s.node == node.0) {
+            return self.all;
+        }
+        let runs = spans.chunk_by(|a, b| a.node == b.node);
+        let own = runs.filter(|run| run[0].node == node.0);
+        let ranges = own.map(|run| {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            Range {
+                start: first.start,
+                frames: last.start + last.frames - first.start,
+            }
+        });
+        ranges.max_by_key(|r| r.frames).unwrap_or_default()
     }
 
     /// Why no block that could be given back begins at a frame.

@@ -1,7 +1,7 @@
 //! What a memory has, for those who look on.
 
 use super::shards::Memory;
-use crate::frame::Pfn;
+use crate::frame::{NodeId, Pfn};
 use crate::maps::{BlockView, Broken, Engine, EngineCounts, FreeBlocks};
 use lock_api::RawMutex;
 
@@ -27,10 +27,25 @@ impl<R: RawMutex> Memory<'_, R> {
         self.each(|e| e.present()).sum()
     }
 
+    /// Frames of memory of a node that was added.
+    pub fn present_of(&self, node: NodeId) -> u64 {
+        let present = |shard| self.with(shard, |e| e.present());
+        self.shards_of(node).filter_map(present).sum()
+    }
+
     /// Free blocks by type and order, in the maps of all shards.
     pub fn free_blocks(&self) -> FreeBlocks {
+        self.sum_of_free_blocks(0..self.spans().len())
+    }
+
+    /// Free blocks by type and order, in the maps of a node.
+    pub fn free_blocks_of(&self, node: NodeId) -> FreeBlocks {
+        self.sum_of_free_blocks(self.shards_of(node))
+    }
+
+    fn sum_of_free_blocks(&self, shards: impl Iterator<Item = usize>) -> FreeBlocks {
         let mut sum = FreeBlocks::default();
-        for own in self.each(|e| e.free_blocks()) {
+        for own in shards.filter_map(|shard| self.with(shard, |e| e.free_blocks())) {
             let all = sum.of.iter_mut().zip(own.of);
             for (sum, n) in all.flat_map(|(s, n)| s.iter_mut().zip(n)) {
                 *sum += n;
