@@ -5,7 +5,7 @@
 use crate::calls;
 use crate::handles::HANDLES;
 use crate::inner::Inner;
-use crate::memory::{Lock, Node};
+use crate::memory::Lock;
 use crate::owner::Place;
 use crate::record::Record;
 use crate::settings::{Cost, DIRECT};
@@ -19,21 +19,16 @@ impl Inner {
         if calls::is_inside() {
             return 0;
         }
-        let mut gained = 0;
-        for node in &self.base.memory.nodes {
-            let mut e = Evacuator::new(&node.shared, wanted - gained, cost.copies, cost.most);
-            // Others who compact may have blocks tried again that were left alone: each once for this one.
-            while e.left() <= node.blocks()
-                && let Move::Frame(from) = e.step()
-            {
-                self.relocate(node, &mut e, from.0 as u32);
-            }
-            gained += e.gained();
-            if gained >= wanted {
-                break;
-            }
+        let shared = &self.base.memory.shared;
+        let mut e = Evacuator::new(shared, wanted, cost.copies, cost.most);
+        let blocks = self.base.memory.numbers() / Order::HUGE.frames();
+        // Others who compact may have blocks tried again that were left alone: each once for this one.
+        while e.left() <= blocks
+            && let Move::Frame(from) = e.step()
+        {
+            self.relocate(&mut e, from.0 as u32);
         }
-        gained
+        e.gained()
     }
 
     /// Makes a whole free block for an allocation that found none, unless somebody has made one meanwhile. True, if there
@@ -43,7 +38,7 @@ impl Inner {
     }
 
     /// Moves the block at a frame, if its owner can.
-    fn relocate(&self, node: &Node, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
+    fn relocate(&self, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
         let record = self.base.records.of(from);
         let place = record.and_then(|r| e.place(r.order));
         if let (Some(record), Some(place)) = (record, place)
@@ -63,7 +58,7 @@ impl Inner {
         self.events.pgmigrate_fail.add(1);
         if record.is_none() {
             // It may be one that a thread keeps.
-            node.shared.drain_locals();
+            self.base.memory.shared.drain_locals();
         }
     }
 
