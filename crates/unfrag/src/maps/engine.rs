@@ -1,7 +1,7 @@
 //! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
 
 use super::bins::Bins;
-use super::block::{Block, DRIFT, maps_of_absent};
+use super::block::{Block, DRIFT, WAITS, maps_of_absent};
 use super::error::GiveError;
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
@@ -141,6 +141,11 @@ impl<'m> Engine<'m> {
         &self.state.bins
     }
 
+    #[inline]
+    pub(super) fn bins_of(&mut self) -> (&mut Bins, &mut [Block]) {
+        (&mut self.state.bins, self.blocks)
+    }
+
     /// Takes a block out of its bin.
     pub(super) fn unbin(&mut self, i: u32) {
         self.state.bins.unlink(self.blocks, i);
@@ -219,7 +224,13 @@ impl<'m> Engine<'m> {
     }
 
     /// Takes blocks out of a block of 512 frames that has some.
-    fn take_out_of(&mut self, i: u32, out: &mut [u32], order: Order, mt: usize) -> usize {
+    pub(super) fn take_out_of(
+        &mut self,
+        i: u32,
+        out: &mut [u32],
+        order: Order,
+        mt: usize,
+    ) -> usize {
         let map = &mut self.maps[i as usize];
         let base = i * FRAMES;
         let mut got = 0;
@@ -301,6 +312,13 @@ impl<'m> Engine<'m> {
 
     /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
     fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
+        let has_run =
+            |&i: &u32| order == Order::ZERO || self.maps[i as usize].find_run(order).is_some();
+        if mt == MOVABLE
+            && let Some(i) = self.bins().waiting(self.blocks).take(tried).find(has_run)
+        {
+            return Some(i);
+        }
         let first = Block::bin_of(order.frames()).saturating_sub(DRIFT - 1);
         let mut bins = self.state.bins.filled(mt) & !0 << first;
         while bins != 0 {
@@ -311,8 +329,7 @@ impl<'m> Engine<'m> {
             } as usize;
             bins &= !(1 << bin);
             let mut of = self.state.bins.of(self.blocks, mt, bin).take(tried);
-            let found = of
-                .find(|&i| order == Order::ZERO || self.maps[i as usize].find_run(order).is_some());
+            let found = of.find(has_run);
             if found.is_some() {
                 return found;
             }
@@ -540,12 +557,22 @@ impl<'m> Engine<'m> {
         let b = &mut self.blocks[i as usize];
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
-        let (free, own) = (b.free(), b.used(b.mt()));
+        let (free, own, is_apart) = (b.free(), b.used(b.mt()), b.is_apart());
+        let (is_tried, waits) = (b.is_tried(), b.class() == WAITS);
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
+            if waits {
+                // For this: it goes where it belongs.
+                self.unbin(i);
+            }
+        }
+        if is_tried {
+            self.forget_if_freed(i);
         }
         self.settle(i);
-        self.state.free += u64::from(frames);
+        if !is_apart {
+            self.state.free += u64::from(frames);
+        }
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }

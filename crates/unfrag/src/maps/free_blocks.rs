@@ -18,7 +18,8 @@ impl Engine<'_> {
     pub fn free_blocks(&self) -> FreeBlocks {
         let mut free = FreeBlocks::default();
         for (b, map) in self.blocks.iter().zip(self.maps.iter()) {
-            if b.in_use() == 0 && b.free() == 0 {
+            // What is being emptied is not to be had.
+            if b.in_use() == 0 && b.free() == 0 || b.is_apart() {
                 continue;
             }
             let mt = if b.is_whole() { MOVABLE } else { b.mt() };

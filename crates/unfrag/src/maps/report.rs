@@ -81,7 +81,9 @@ impl Engine<'_> {
         self.give(&[run.first], run.order, MigrateType::Movable)?;
         let first = run.first / FRAMES;
         for i in first..first + run.blocks().frames() {
-            if reported || run.known.is_free(i % FRAMES) {
+            // One that is being emptied is not free to be had.
+            let is_whole = self.blocks[i as usize].is_whole();
+            if is_whole && (reported || run.known.is_free(i % FRAMES)) {
                 self.gigabytes().mark_reported(i);
             }
         }

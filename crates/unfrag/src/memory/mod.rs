@@ -11,7 +11,8 @@
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `report`: [`Report`], free
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `apart`: what is
+//!   set apart to be emptied. `report`: [`Report`], free
 //!   page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
@@ -26,12 +27,13 @@
 //! }
 //! ```
 
+mod apart;
 pub(crate) mod config;
 mod report;
 mod shards;
 pub(crate) mod totals;
 
+pub(crate) use apart::{Span, Stop};
 pub use config::{MAX_SHARDS, MemoryConfig, MemoryLayout};
 pub use report::Report;
-pub(crate) use shards::Apart;
 pub use shards::Memory;

@@ -7,6 +7,7 @@ use crate::maps::{
     BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
     LARGEST_ORDER,
 };
+use crate::memory::apart::Ahead;
 use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout, SLOT_WORDS};
 use crate::memory::totals::{Floor, Totals};
 use crate::request::AllocError;
@@ -36,21 +37,6 @@ impl<R> Shard<'_, R> {
             }
         }
         count
-    }
-}
-
-/// A block that is set apart to be emptied.
-#[derive(Debug)]
-pub(crate) struct Apart {
-    pub shard: usize,
-    block: u32,
-}
-
-impl Apart {
-    /// The frame at a place of the block.
-    pub fn frame<R: RawMutex>(&self, at: u32, shared: &Memory<'_, R>) -> Pfn {
-        let start = shared.shards[self.shard].start;
-        shared.frame(start + self.block * BLOCK_ORDER.frames() + at)
     }
 }
 
@@ -89,6 +75,7 @@ pub struct Memory<'m, R> {
     frames: u32,
     keeps: u32,
     refused: AtomicU64,
+    ahead: Ahead,
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
@@ -140,6 +127,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             frames: config.frames,
             keeps: config.keeps.clamp(1, SINGLES as u32),
             refused: AtomicU64::new(0),
+            ahead: Ahead::default(),
         })
     }
 
@@ -174,7 +162,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     }
 
     /// The frame behind the last one that there may be.
-    fn end(&self) -> Pfn {
+    pub(super) fn end(&self) -> Pfn {
         Pfn(self.base.0 + u64::from(self.frames))
     }
 
@@ -189,8 +177,61 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         self.frame(self.shards[shard].start)
     }
 
+    /// When making whole blocks ahead of demand should be tried.
+    pub(crate) fn ahead(&self) -> &Ahead {
+        &self.ahead
+    }
+
+    /// Shards, from number 0 on.
+    pub(super) fn shard_count(&self) -> usize {
+        self.count
+    }
+
+    /// The shard of a frame's number, and the number of its first frame.
+    pub(super) fn shard_of(&self, number: u32) -> (usize, u32) {
+        let shard = (number / self.shard_frames.max(1)) as usize % MAX_SHARDS;
+        (shard, self.shards[shard].start)
+    }
+
+    /// Frames of a shard that there may be.
+    pub(super) fn frames_of(&self, shard: usize) -> u32 {
+        self.shards[shard].frames
+    }
+
+    /// Reserves so many free frames, all or none, down to the min watermark.
+    pub(super) fn reserve_frames(&self, frames: u32) -> bool {
+        let granted = self
+            .totals
+            .reserve(frames as usize, Order::ZERO, Floor::Min);
+        let is_all = granted == frames as usize;
+        if !is_all {
+            self.totals.add(granted, Order::ZERO);
+        }
+        is_all
+    }
+
+    /// Reserves one block, down to the min watermark.
+    pub(super) fn reserve_block(&self, order: Order) -> bool {
+        self.totals.reserve(1, order, Floor::Min) == 1
+    }
+
+    /// A block that was reserved is not taken.
+    pub(super) fn release_block(&self, order: Order) {
+        self.totals.add(1, order);
+    }
+
+    /// Calls `f` with an engine, locked, and counts the frames that it gives back.
+    pub(super) fn with_counted<T>(
+        &self,
+        shard: usize,
+        f: impl FnOnce(&mut Engine<'m>) -> T,
+    ) -> Option<T> {
+        let engine = self.shards.get(shard)?.engine.as_ref()?;
+        Some(self.counted(engine, f))
+    }
+
     /// Calls `f` with an engine, locked.
-    fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
         let engine = self.shards.get(shard)?.engine.as_ref()?;
         Some(f(&mut engine.lock()))
     }
@@ -198,45 +239,6 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Calls `f` with each engine in turn, locked.
     fn each<T>(&self, f: impl Fn(&mut Engine<'m>) -> T) -> impl Iterator<Item = T> {
         (0..self.count).filter_map(move |shard| self.with(shard, &f))
-    }
-
-    /// Sets the block apart that is the cheapest to empty of all shards.
-    pub(crate) fn set_apart(&self, most: u32) -> Option<Apart> {
-        let cost = |s: &usize| {
-            let cheapest = self.with(*s, |e| e.cheapest(most)).flatten();
-            cheapest.map_or(u32::MAX, |(used, _)| used)
-        };
-        let shard = (0..self.count).min_by_key(cost)?;
-        let block = self.with(shard, |e| e.set_apart(most)).flatten()?;
-        Some(Apart { shard, block })
-    }
-
-    /// The first place from `at` on that is in use.
-    pub(crate) fn next_in_use(&self, apart: &Apart, at: u32) -> Option<u32> {
-        self.with(apart.shard, |e| e.next_in_use(apart.block, at))
-            .flatten()
-    }
-
-    pub(crate) fn end_apart(&self, apart: &Apart) -> bool {
-        let whole = self.with(apart.shard, |e| e.end_apart(apart.block));
-        whole.unwrap_or(false)
-    }
-
-    /// Takes a block beside others that can be moved, from any shard, `first` before the others.
-    pub(crate) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
-        if order >= BLOCK_ORDER || self.totals.reserve(1, order, Floor::Min) == 0 {
-            return None;
-        }
-        let shards = (0..self.count).map(|i| (first + i) % self.count);
-        let mut got = shards.filter_map(|s| {
-            let n = self.with(s, |e| e.take_beside(order)).flatten()?;
-            Some(n + self.shards[s].start)
-        });
-        let n = got.next();
-        if n.is_none() {
-            self.totals.add(1, order);
-        }
-        n.map(|n| self.frame(n))
     }
 
     /// Takes a free run of which something has not been reported, and its shard.

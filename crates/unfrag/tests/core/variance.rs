@@ -4,15 +4,16 @@ use crate::types::{BOTH, check, differences, traits};
 use unfrag::inspect::Inspect;
 use unfrag::lab::Lab;
 use unfrag::maps::Engine;
-use unfrag::moves::{Evacuator, Place};
+use unfrag::moves::{Claimed, Evacuator, Place};
 use unfrag::need::Step;
 use unfrag::restore::{Edit, Restore};
 use unfrag::{Builder, Config, Manager, NullHost};
 use unfrag::{Local, Memory, Report};
 
 /// The types that are covered here, and at the end those that no other crate can name.
-const TYPES: [&str; 16] = [
+const TYPES: [&str; 17] = [
     "Builder",
+    "Claimed",
     "Config",
     "Edit",
     "Engine",
@@ -45,6 +46,7 @@ fn covariant<'short, 'long: 'short>() {
     let _: fn(Lab<'long, 'long, NullHost>) -> Lab<'short, 'long, NullHost> = |x| x;
     let _: fn(Edit<'long, 'long, NullHost>) -> Edit<'short, 'long, NullHost> = |x| x;
     let _: fn(Local<'long, 'long, Lock>) -> Local<'short, 'long, Lock> = |x| x;
+    let _: fn(Claimed<'long, 'long, Lock>) -> Claimed<'short, 'long, Lock> = |x| x;
     let _: fn(Place<'long, 'long, Lock>) -> Place<'short, 'long, Lock> = |x| x;
     let _: fn(Report<'long, 'long, Lock>) -> Report<'short, 'long, Lock> = |x| x;
     let _: fn(Evacuator<'long, 'long, Lock>) -> Evacuator<'short, 'long, Lock> = |x| x;
@@ -67,6 +69,7 @@ fn what_may_go_to_another_thread() {
         Builder<'static>,
         Config<'static>,
         Step<u8>,
+        Claimed<'static, 'static, Lock>,
         Place<'static, 'static, Lock>,
         Report<'static, 'static, Lock>,
         Evacuator<'static, 'static, Lock>,

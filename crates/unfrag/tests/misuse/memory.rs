@@ -3,7 +3,7 @@
 use unfrag::maps::GiveError::{
     self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present, TooManyHoles,
 };
-use unfrag::moves::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 use unfrag::{Local, MAX_SHARDS, Memory, MemoryConfig, MemoryLayout};
 
@@ -333,7 +333,7 @@ fn an_evacuator_frees_only_what_it_asked_for() {
     }
     drop(l);
     let before = state(&s);
-    let mut e = Evacuator::new(&s, 1, 1000, 512);
+    let mut e = Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(1000));
     let Move::Frame(from) = e.step() else {
         panic!("there is something to move");
     };

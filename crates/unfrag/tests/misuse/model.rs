@@ -6,7 +6,7 @@ use super::{Chance, setting};
 use std::collections::BTreeMap;
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
 use unfrag::maps::{Engine, EngineLayout};
-use unfrag::moves::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{Local, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
@@ -276,7 +276,8 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                 }
                 8 => {
                     l.flush().expect("in use");
-                    let mut e = Evacuator::new(&s, 1, 2000, 500);
+                    let mut e =
+                        Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(2000).most(500));
                     while let Move::Frame(from) = e.step() {
                         let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
                             continue;
