@@ -113,7 +113,12 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// [`Goal::Ahead`](crate::moves::Goal::Ahead) that gained nothing in a row it says no twice as often in between, up to 63
     /// times: what stands in the way will hardly have gone so soon.
     pub fn wants_blocks(&self, blocks: u32, huge: Order) -> bool {
-        self.whole_runs(huge) < blocks && self.ahead().is_due()
+        if self.whole_runs(huge) >= blocks {
+            return false;
+        }
+        // So that blocks that wait for a round do not wait for so many tries.
+        self.begin_round();
+        self.ahead().is_due()
     }
 
     /// Aligned runs of `2^order` frames, of order 9 to 18, that are free as a whole.
