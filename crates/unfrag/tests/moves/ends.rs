@@ -86,7 +86,7 @@ fn it_works_while_others_take_and_free() {
     const BLOCKS: u64 = 96;
     for seed in seeds(3) {
         let world = World::new(BLOCKS * BLOCK, 1);
-        let memory = &world.memory;
+        let memory = world.memory;
         // Who has a frame: 0, nobody; 1, somebody who moves it if he is asked; 2, somebody else.
         let owners: Vec<AtomicU64> = (0..BLOCKS * BLOCK).map(|_| AtomicU64::new(0)).collect();
         let one = Mutex::new(());

@@ -40,7 +40,7 @@ pub struct Piece {
 
 /// A memory, and each piece in use of it by its first frame.
 pub struct World {
-    pub memory: Memory<'static, Lock>,
+    pub memory: &'static Memory<'static, Lock>,
     pub pieces: BTreeMap<u64, Piece>,
     pub frames: u64,
     /// What owners were asked for.
@@ -63,7 +63,7 @@ impl World {
         let memory: Memory<Lock> = Memory::new(config, words).expect("a memory");
         memory.add(base, config.frames).expect("it is new");
         World {
-            memory,
+            memory: Box::leak(Box::new(memory)),
             pieces: BTreeMap::new(),
             frames,
             asked: 0,
@@ -155,11 +155,9 @@ impl World {
         })
     }
 
-    /// An evacuator, beside this.
+    /// An evacuator of the memory.
     pub fn begin(&self, goal: Goal, limits: Limits) -> Evacuator<'static, 'static, Lock> {
-        // SAFETY: a test keeps the memory for as long as the evacuator.
-        let memory: &'static Memory<'static, Lock> = unsafe { &*(&raw const self.memory) };
-        Evacuator::new(memory, goal, limits)
+        Evacuator::new(self.memory, goal, limits)
     }
 
     /// Pieces do not overlap, and they are all that is in use, but for `held` frames.
