@@ -87,11 +87,6 @@ impl Node {
 }
 
 impl Node {
-    /// Blocks of 2 MiB that there may be.
-    pub fn blocks(&self) -> u32 {
-        self.limit.div_ceil(Order::HUGE.frames())
-    }
-
     /// Takes a block without a `Local`. Nobody counts it.
     pub fn take(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         let got = self.shared.take_one(order, mt);
