@@ -9,11 +9,8 @@ use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
 use crate::memory::Memory;
 use crate::memory::config::GIGABYTE;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use lock_api::RawMutex;
 
-/// Looks that are passed over at most, as a power of two, where nothing was gained.
-const MOST_SHIFT: u32 = 6;
 /// Searches that find that somebody else was faster, until none is made any more.
 const RACES: u32 = 8;
 
@@ -74,37 +71,6 @@ impl Part {
 
     fn pfn(&self, number: u32) -> Pfn {
         Pfn(self.base.0 + u64::from(number))
-    }
-}
-
-/// When somebody who makes whole blocks ahead of demand should try again.
-#[derive(Default)]
-pub(crate) struct Ahead {
-    /// Looks since the last try.
-    looks: AtomicU32,
-    /// So many of them, as a power of two, are passed over.
-    shift: AtomicU32,
-}
-
-// Orderings: numbers that stand for themselves. A look that two threads count as one changes nothing.
-impl Ahead {
-    /// Counts a look. True, if it is time to try.
-    fn is_due(&self) -> bool {
-        let looks = self.looks.load(Relaxed).saturating_add(1);
-        let is_due = looks >= 1 << self.shift.load(Relaxed).min(MOST_SHIFT);
-        self.looks.store(if is_due { 0 } else { looks }, Relaxed);
-        is_due
-    }
-
-    /// What came of a try.
-    pub fn tried(&self, gained: bool) {
-        let shift = self.shift.load(Relaxed);
-        let shift = if gained {
-            0
-        } else {
-            (shift + 1).min(MOST_SHIFT)
-        };
-        self.shift.store(shift, Relaxed);
     }
 }
 
@@ -381,23 +347,5 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             result = result.and(self.give_back(self.frame(ix.0), order, mt));
         }
         result
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each try in vain doubles the looks that are passed over; one that gains something ends that.
-    #[test]
-    fn tries_in_vain_are_made_more_seldom() {
-        let ahead = Ahead::default();
-        let looks = |ahead: &Ahead| 1 + (0..200).take_while(|_| !ahead.is_due()).count();
-        for passed in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
-            assert_eq!(looks(&ahead), passed);
-            ahead.tried(false);
-        }
-        ahead.tried(true);
-        assert_eq!([looks(&ahead), looks(&ahead)], [1, 1]);
     }
 }

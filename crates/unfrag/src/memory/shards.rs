@@ -7,7 +7,7 @@ use crate::maps::{
     BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
     LARGEST_ORDER,
 };
-use crate::memory::apart::Ahead;
+use crate::memory::ahead::Ahead;
 use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout, SLOT_WORDS};
 use crate::memory::totals::{Floor, Totals};
 use crate::request::AllocError;

@@ -1,15 +1,15 @@
 //! [`Evacuator`]: empties blocks, by moving what is in those that are the cheapest to empty, or in a range.
 //!
 //! Invariant: blocks that are set apart belong to one evacuator, which ends the setting apart at the latest when it is
-//! dropped; a [`Place`] or [`Claimed`](super::Claimed) that nobody uses is free again when it is dropped.
+//! dropped; a [`Place`] or [`Claimed`] that nobody uses is free again when it is dropped.
 
+use super::claimed::Claimed;
 use super::goal::{Goal, Limits, Outcome};
 use super::place::Place;
 use super::units::{Unit, Units};
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{GiveError, LARGEST_ORDER};
 use crate::memory::Memory;
-use crate::moves::Claimed;
 use lock_api::RawMutex;
 
 /// What an [`Evacuator`] needs, or that it is done.
