@@ -9,6 +9,7 @@ use shuttle::thread;
 use unfrag::lock_api::{GuardSend, RawMutex};
 use unfrag::maps::Gigabyte;
 use unfrag::maps::GiveError;
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout};
 
@@ -310,4 +311,52 @@ fn the_min_mark_holds_while_blocks_are_reported() {
 #[test]
 fn free_blocks_are_reported_while_others_run() {
     always(|| World::with(&[reports, comes_and_goes, reports]));
+}
+
+/// Claims ranges and runs, and makes whole blocks, of what happens to be free: nobody moves. Nobody has a frame of what was
+/// claimed, and all that is set apart is to be had again.
+fn claims(w: &World) {
+    let range = |start, frames| Goal::Range {
+        start: Pfn(start),
+        frames,
+    };
+    let goals = [
+        range(300, 400),
+        Goal::Blocks(1),
+        range(0, 5),
+        Goal::Run(Order(9)),
+        Goal::Ahead { blocks: 2 },
+        range(700, 324),
+    ];
+    for goal in goals {
+        let mut e = Evacuator::new(&w.memory, goal, Limits::NONE.mt(MOV));
+        for _ in 0..3 {
+            if e.step() == Move::Done {
+                break;
+            }
+            thread::yield_now();
+        }
+        let Ok(claimed) = e.into_claimed() else {
+            continue;
+        };
+        let frames = || (claimed.pfn().0..).take(claimed.frames() as usize);
+        frames().for_each(|p| w.stamp(Pfn(p), 0, true));
+        thread::yield_now();
+        frames().for_each(|p| w.stamp(Pfn(p), 0, false));
+    }
+}
+
+#[test]
+fn ranges_are_claimed_while_others_run() {
+    always(|| World::with(&[claims, comes_and_goes, claims]));
+}
+
+#[test]
+fn ranges_are_claimed_while_blocks_are_reported() {
+    always(|| World::with(&[claims, reports, claims]));
+}
+
+#[test]
+fn the_min_mark_holds_while_ranges_are_claimed() {
+    always(|| World::with(&[claims, keeps_the_mark, keeps_the_mark]));
 }

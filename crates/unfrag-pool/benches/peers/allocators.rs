@@ -14,8 +14,8 @@ use frame_alloc::{
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn};
 use unfrag::maps::Gigabyte;
+use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn};
 use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
 use unfrag_eras::{Builder, Manager, NullHost, Request};
 use unfrag_pool::HostMemory;

@@ -1,7 +1,7 @@
 //! Taking and giving blocks.
 
 use super::bins::Bins;
-use super::block::{Block, DRIFT};
+use super::block::{Block, DRIFT, WAITS};
 use super::error::GiveError;
 use super::gigabyte::{GigaBins, Gigabytes};
 use super::map::Map;
@@ -85,8 +85,8 @@ pub struct Engine<'m, D = &'m mut [Gigabyte<'m>]> {
     present: u64,
     /// By type: the orders, a bit each, of which a search has found no run in blocks of this type, and none has come since.
     none: [u16; TYPES],
-    /// By type: a block in which a run has come since.
-    hint: [u32; TYPES],
+    /// By type: the only block in which runs have come since, and of which orders.
+    only: [(u32, u16); TYPES],
 }
 
 /// Numbers of an engine.
@@ -329,9 +329,21 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         if self.none[mt] >> order.0 & 1 == 1 {
             return None;
         }
-        let hint = self.hint[mt];
-        if tried == usize::MAX && !emptiest && self.has_run(hint, order, mt) {
-            return Some(hint);
+        let is_single = order == Order::ZERO;
+        let has_run = |&i: &u32| is_single || self.of.map(i).find_run(order).is_some();
+        if mt == MOVABLE
+            && let Some(i) = self.bins.waiting(&self.of).take(tried).find(has_run)
+        {
+            return Some(i);
+        }
+        let (only, orders) = self.only[mt];
+        if orders >> order.0 & 1 == 1 {
+            if self.of.map(only).find_run(order).is_some() && self.is_binned(only, mt) {
+                return Some(only);
+            }
+            self.only[mt].1 &= !(1 << order.0);
+            self.none[mt] |= 1 << order.0;
+            return None;
         }
         let first = Block::bin_of(order.frames()).saturating_sub(DRIFT - 1);
         let mut bins = self.bins.filled(mt) & !0 << first;
@@ -343,30 +355,27 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             } as usize;
             bins &= !(1 << bin);
             let mut of = self.bins.of(&self.of, mt, bin).take(tried);
-            let is_single = order == Order::ZERO;
-            let found = of.find(|&i| is_single || self.of.map(i).find_run(order).is_some());
+            let found = of.find(has_run);
             if found.is_some() {
                 return found;
             }
         }
         if tried == usize::MAX {
-            self.none[mt] |= !0 << order.0;
+            self.none[mt] |= ORDERS & !0 << order.0;
         }
         None
     }
 
-    /// Whether a block is in a bin of a type, and has a free run of an order.
-    fn has_run(&self, i: u32, order: Order, mt: usize) -> bool {
+    fn is_binned(&self, i: u32, mt: usize) -> bool {
         let block = self.of.find(i);
         block.is_some_and(|b| b.is_binned() && b.mt() == mt)
-            && self.of.map(i).find_run(order).is_some()
     }
 
     /// There may be runs of any order in a block, for requests of its type.
     pub(super) fn runs_came(&mut self, i: u32) {
         let mt = self.of.block(i).mt();
         self.none[mt] = 0;
-        self.hint[mt] = i;
+        self.only[mt] = (i, 0);
     }
 
     /// `2^order` frames from a place of a block on have come free: there may be a run again of which there was none.
@@ -374,8 +383,16 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     fn run_came(&mut self, i: u32, at: u32, order: Order) {
         let mt = self.of.block(i).mt();
         let largest = self.of.map(i).largest_at(at, order);
-        self.none[mt] &= !(0xffff >> (15 - u32::from(largest.0)));
-        self.hint[mt] = i;
+        let has = ORDERS >> (ORDERS.ilog2() - u32::from(largest.0).min(ORDERS.ilog2()));
+        let came = self.none[mt] & has;
+        self.none[mt] &= !came;
+        let (only, orders) = self.only[mt];
+        if orders == 0 || only == i {
+            self.only[mt] = (i, orders | came);
+        } else if (orders | came) & has != 0 {
+            // There are two such blocks: those of both have to be searched.
+            self.only[mt].1 = 0;
+        }
     }
 
     /// Takes blocks of an order from that of a whole block on.
@@ -545,7 +562,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             {
                 b.give(mt, 1);
                 only_counted += 1;
-                if self.none[b.mt()] != 0 {
+                if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
                     self.run_came(n / FRAMES, n % FRAMES, Order::ZERO);
                 }
             } else {
@@ -578,7 +595,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             if !map.set_run(n % FRAMES, order) {
                 return Err(GiveError::NotTaken(at));
             }
-            if self.none[b.mt()] != 0 {
+            if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
                 self.run_came(i, n % FRAMES, order);
             }
             self.given(i, order.frames(), mt);
@@ -610,12 +627,22 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
-        let (free, own) = (b.free(), b.used(b.mt()));
+        let (free, own, is_apart) = (b.free(), b.used(b.mt()), b.is_apart());
+        let (is_tried, waits) = (b.is_tried(), b.class() == WAITS);
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
+            if waits {
+                // For this: it goes where it belongs.
+                self.unbin(i);
+            }
+        }
+        if is_tried {
+            self.forget_if_freed(i);
         }
         self.settle(i);
-        self.free += u64::from(frames);
+        if !is_apart {
+            self.free += u64::from(frames);
+        }
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }
@@ -673,8 +700,20 @@ impl<D> Engine<'_, D> {
             free: 0,
             present: 0,
             none: [0; TYPES],
-            hint: [0; TYPES],
+            only: [(0, 0); TYPES],
         }
+    }
+}
+
+/// Orders of runs within a block, a bit each.
+const ORDERS: u16 = (1 << BLOCK_ORDER.0) - 1;
+
+/// Whether a run of the lowest of some orders is free around a frame.
+#[inline]
+fn is_awaited(orders: u16, map: &Map, at: u32) -> bool {
+    orders != 0 && {
+        let order = Order(orders.trailing_zeros() as u8);
+        map.is_free_run(at & !(order.frames() - 1), order)
     }
 }
 

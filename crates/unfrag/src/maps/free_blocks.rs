@@ -19,7 +19,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     pub fn free_blocks(&self) -> FreeBlocks {
         let mut free = FreeBlocks::default();
         for (_, b, map) in self.of.blocks() {
-            if b.in_use() == 0 && b.free() == 0 {
+            // What is being emptied is not to be had.
+            if b.in_use() == 0 && b.free() == 0 || b.is_apart() {
                 continue;
             }
             let mt = if b.is_whole() { MOVABLE } else { b.mt() };

@@ -104,6 +104,12 @@ impl Map {
         self.0[words].iter().all(|w| w & bits == bits)
     }
 
+    /// How many of an aligned run are free.
+    pub fn count_run(&self, i: u32, order: Order) -> u32 {
+        let (words, bits) = Map::run(i, order);
+        self.0[words].iter().map(|w| (w & bits).count_ones()).sum()
+    }
+
     /// Whether none of an aligned run is free.
     pub fn is_clear_run(&self, i: u32, order: Order) -> bool {
         let (words, bits) = Map::run(i, order);

@@ -39,6 +39,7 @@ mod tables;
 mod validate;
 mod view;
 
+pub(crate) use apart::Seek;
 pub use engine::{Engine, EngineCounts, EngineLayout};
 pub use error::GiveError;
 pub use free_blocks::FreeBlocks;

@@ -83,7 +83,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         self.give(&[run.first.0], run.order, MigrateType::Movable)?;
         let first = self.number(run.first.0).unwrap_or(0) / FRAMES;
         for i in first..first + run.blocks().frames() {
-            if reported || run.known.is_free(i % FRAMES) {
+            // One that is being emptied is not free to be had.
+            let is_whole = self.of.block(i).is_whole();
+            if is_whole && (reported || run.known.is_free(i % FRAMES)) {
                 self.gigabytes().mark_reported(i);
             }
         }

@@ -57,6 +57,11 @@ impl Tables {
         self.blocks.iter().zip(&self.maps)
     }
 
+    /// Aligned runs of so many blocks, a power of two.
+    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> {
+        self.blocks.chunks_exact(blocks as usize)
+    }
+
     fn into_words<'m>(self: &'m mut Tables) -> Option<&'m mut [u64]> {
         <[u64]>::mut_from_bytes(self.as_mut_bytes()).ok()
     }
@@ -189,13 +194,6 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
             let own = (g * FRAMES..).zip(tables.blocks());
             own.map(|(i, (block, map))| (i, block, map))
         })
-    }
-
-    /// Calls `f` with each block of the gigabytes with tables.
-    pub fn each_block_mut(&mut self, f: impl Fn(&mut Block)) {
-        let all = self.of.as_mut().iter_mut();
-        let tables = all.filter_map(|entry| entry.0.as_deref_mut());
-        tables.for_each(|t| t.blocks.iter_mut().for_each(&f));
     }
 
     /// Gives a gigabyte tables out of `supply`, if it has none. False, if there are too few words.

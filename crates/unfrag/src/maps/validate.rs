@@ -1,6 +1,6 @@
 //! Every invariant of an engine.
 
-use super::block::BINS;
+use super::block::{BINS, CLASSES};
 use super::engine::{Engine, GIGABYTE};
 use super::map::Map;
 use super::sizes::{FRAMES, TYPES};
@@ -41,27 +41,29 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             if !is_right {
                 return Err(Broken::Count(at));
             }
-            free += u64::from(b.free());
+            free += u64::from(if b.is_apart() { 0 } else { b.free() });
             whole += u32::from(b.is_whole());
             binned += u32::from(b.is_binned());
             let belongs = b.free() > 0 && !b.is_whole() && !b.is_apart();
-            if b.is_binned() != belongs {
+            let stays = b.stays().map(|(at, _)| at);
+            let is_known = stays.is_none_or(|at| b.is_intact() || !map.is_free(at));
+            if b.is_binned() != belongs || !is_known {
                 return Err(Broken::Bin(at));
             }
         }
-        for mt in 0..TYPES {
+        for class in 0..CLASSES {
             for bin in 0..BINS {
-                for i in self.bins.of(&self.of, mt, bin) {
+                for i in self.bins.of(&self.of, class, bin) {
                     let b = self.of.block(i);
-                    let has_own = b.used(mt) > 0 || b.in_use() == 0;
+                    let has_own = b.used(b.mt()) > 0 || b.in_use() == 0;
                     let is_here = b.bin() == Some(bin) && b.may_stay(b.free());
-                    if b.mt() != mt || !is_here || !has_own || binned == 0 {
+                    if b.class() != class || !is_here || !has_own || binned == 0 {
                         return Err(Broken::Bin(self.frame(i * FRAMES)));
                     }
                     binned -= 1;
                 }
-                let is_filled = self.bins.filled(mt) >> bin & 1 == 1;
-                if is_filled != self.bins.of(&self.of, mt, bin).next().is_some() {
+                let is_filled = self.bins.filled(class) >> bin & 1 == 1;
+                if is_filled != self.bins.of(&self.of, class, bin).next().is_some() {
                     return Err(Broken::Bin(self.start()));
                 }
             }

@@ -4,6 +4,7 @@ use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::slot::Slots;
 use crate::maps::{Engine, Gigabyte, GiveError, LARGEST_ORDER};
+use crate::memory::ahead::Ahead;
 use crate::memory::config::{
     GIGABYTE, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
 };
@@ -104,6 +105,7 @@ pub struct Memory<'m, R> {
     slots: Mutex<R, Slots<'m>>,
     is_started: AtomicBool,
     refused: AtomicU64,
+    ahead: Ahead,
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
@@ -158,6 +160,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             slots: Mutex::from_raw(R::INIT, Slots::NONE),
             is_started: AtomicBool::new(false),
             refused: AtomicU64::new(0),
+            ahead: Ahead::NEW,
             config,
         }
     }
@@ -333,6 +336,11 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// What each `Local` keeps.
     pub(crate) fn slots(&self) -> Slots<'m> {
         *self.slots.lock()
+    }
+
+    /// When making whole blocks ahead of demand should be tried.
+    pub(crate) fn ahead(&self) -> &Ahead {
+        &self.ahead
     }
 
     /// What it was made for.
@@ -680,22 +688,26 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             got
         });
         if result.is_err() && taken > 0 {
-            let back = self.give_range(start, taken, mt);
+            let back = self.give_range_back(start, taken, mt);
             debug_assert!(back.is_ok(), "what has just been taken");
         }
         result
     }
 
     /// Gives a range back that is known to be the caller's.
-    pub(crate) fn give_range(
+    pub(crate) fn give_range_back(
         &self,
         start: Pfn,
         frames: u64,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
+        let mut result = Ok(());
         self.parts(start, frames, |shard, start, n| {
-            self.counted(shard, |e| e.give_range(start, n, mt))
-        })
+            let given = self.counted(shard, |e| e.give_range(start, n, mt));
+            result = result.and(given);
+            Ok(())
+        })?;
+        result
     }
 }
 

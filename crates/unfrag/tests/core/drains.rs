@@ -1,7 +1,7 @@
 //! What CPUs keep is everybody's when memory is short: it is drained by whoever finds nothing, and nothing of it is lost.
 
-use super::memory::{add, started};
 use crate::chance::{Chance, setting};
+use crate::support::{add, started};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

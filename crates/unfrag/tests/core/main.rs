@@ -10,6 +10,8 @@ mod drains;
 mod evacuate;
 mod maps;
 mod memory;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../../../../checks/types.rs"]
 mod types;
 mod variance;

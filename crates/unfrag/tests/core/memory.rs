@@ -1,9 +1,10 @@
 //! Many CPUs on one memory: what each keeps, what is given back, and what happens when memory is short.
 
 use super::chance::{Chance, setting};
+use crate::support::{add, full, started};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
-use unfrag::maps::{EngineLayout, Gigabyte, GiveError};
+use unfrag::maps::{Gigabyte, GiveError};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout, StartError};
 
@@ -30,36 +31,6 @@ fn config(frames: u64, shards: usize, locals: usize) -> MemoryConfig {
         .with_locals(locals)
 }
 
-/// A memory that has been started, without frames.
-pub fn started<R: unfrag::lock_api::RawMutex>(config: MemoryConfig) -> Memory<'static, R> {
-    let room = MemoryLayout::of(&config);
-    let directory = (0..room.gigabytes).map(|_| Gigabyte::NONE).collect();
-    let memory = Memory::new(config);
-    let mut words = vec![!0; room.locals].leak();
-    let started = memory.start(Vec::leak(directory), &mut words);
-    started.expect("a memory");
-    memory
-}
-
-/// Adds frames, with words for as many tables as they may need.
-pub fn add<R: unfrag::lock_api::RawMutex>(
-    memory: &Memory<'static, R>,
-    start: Pfn,
-    frames: u64,
-) -> Result<(), GiveError> {
-    let words = EngineLayout::of(start, frames.min(1 << 24)).words;
-    memory.add(start, frames, &mut vec![!0; words].leak())
-}
-
-/// All of the frames that it is made for.
-pub fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
-    let memory = started(config);
-    for area in config.areas.iter() {
-        add(&memory, area.start, area.frames).expect("it is new");
-    }
-    memory
-}
-
 /// Everything of an order, as far as it goes.
 fn take_all(l: &mut Local<'_, '_, Lock>, order: u8) -> Vec<Pfn> {
     std::iter::from_fn(|| l.alloc(Order(order), MOV).ok()).collect()
@@ -72,7 +43,7 @@ fn threads_never_share_a_frame() {
     println!("seed {seed}");
     let frames: u64 = 3 << 17;
     for shards in [1, 2] {
-        let memory = shared(config(frames, shards, 4));
+        let memory: Memory<Lock> = full(config(frames, shards, 4));
         let owner: Vec<AtomicU32> = (0..frames).map(|_| AtomicU32::new(0)).collect();
         let stamp = |p: Pfn, order: u8, from: u32, to: u32| {
             for f in p.0 - BASE.0..p.0 - BASE.0 + (1 << order) {
@@ -141,7 +112,7 @@ fn threads_never_share_a_frame() {
 
 #[test]
 fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
-    let memory = shared(config(4096, 1, 2));
+    let memory: Memory<Lock> = full(config(4096, 1, 2));
     let mut one = memory.local().expect("a local");
     let mut other = memory.local().expect("a local");
     assert!(memory.local().is_none(), "two of them");
@@ -166,7 +137,7 @@ fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
 #[test]
 fn frames_are_called_home_when_memory_is_short() {
     let keeps = 128;
-    let memory = shared(MemoryConfig {
+    let memory: Memory<Lock> = full(MemoryConfig {
         keeps,
         ..config(4096, 1, 2)
     });
@@ -199,7 +170,7 @@ fn frames_are_called_home_when_memory_is_short() {
 #[test]
 fn watermarks_are_kept_by_whole_batches() {
     let (min, low, high) = (100, 500, 600);
-    let memory = shared(config(4096, 1, 1).with_marks(Marks { min, low, high }));
+    let memory: Memory<Lock> = full(config(4096, 1, 1).with_marks(Marks { min, low, high }));
     let mut l = memory.local().expect("a local");
     while memory.free_frames() > 600 {
         l.alloc(Order(0), MOV).expect("memory");
@@ -219,7 +190,7 @@ fn watermarks_are_kept_by_whole_batches() {
 fn the_reserve_is_for_those_who_cannot_wait() {
     let min = 100;
     let marks = Marks { min, ..Marks::NONE };
-    let memory = shared(config(4096, 1, 2).with_marks(marks));
+    let memory: Memory<Lock> = full(config(4096, 1, 2).with_marks(marks));
     let mut other = memory.local().expect("a local");
     let mut l = memory.local().expect("a local");
     take_all(&mut other, 0);
@@ -267,7 +238,7 @@ fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
 /// Threads take what can be moved from their own shards, and what cannot from the same.
 #[test]
 fn what_cannot_be_moved_stays_in_one_shard() {
-    let memory = shared(config(4 << 18, 4, 4));
+    let memory: Memory<Lock> = full(config(4 << 18, 4, 4));
     let mut locals: Vec<_> = (0..4).map(|_| memory.local().expect("a local")).collect();
     let mut homes = Vec::new();
     for l in &mut locals {

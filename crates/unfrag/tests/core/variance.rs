@@ -3,12 +3,13 @@
 use crate::types::{BOTH, check, differences, traits};
 use unfrag::arena::Arena;
 use unfrag::maps::{Engine, Gigabyte};
-use unfrag::moves::{Evacuator, Place};
+use unfrag::moves::{Claimed, Evacuator, Place};
 use unfrag::{Local, Memory, Report};
 
 /// The types that are covered here.
-const TYPES: [&str; 8] = [
+const TYPES: [&str; 9] = [
     "Arena",
+    "Claimed",
     "Engine",
     "Evacuator",
     "Gigabyte",
@@ -28,6 +29,7 @@ fn covariant<'short, 'long: 'short>() {
     let _: fn(Arena<'long>) -> Arena<'short> = |x| x;
     // Borrow what is above.
     let _: fn(Local<'long, 'long, Lock>) -> Local<'short, 'long, Lock> = |x| x;
+    let _: fn(Claimed<'long, 'long, Lock>) -> Claimed<'short, 'long, Lock> = |x| x;
     let _: fn(Place<'long, 'long, Lock>) -> Place<'short, 'long, Lock> = |x| x;
     let _: fn(Report<'long, 'long, Lock>) -> Report<'short, 'long, Lock> = |x| x;
     let _: fn(Evacuator<'long, 'long, Lock>) -> Evacuator<'short, 'long, Lock> = |x| x;
@@ -40,6 +42,7 @@ fn what_may_go_to_another_thread() {
         Memory<'static, Lock>,
         Engine<'static>,
         Gigabyte<'static>,
+        Claimed<'static, 'static, Lock>,
         Place<'static, 'static, Lock>,
         Report<'static, 'static, Lock>,
         Evacuator<'static, 'static, Lock>,

@@ -215,30 +215,14 @@ fn what_is_not_there_is_not_found() {
     for order in [0, 8] {
         assert!(e.take_unreported(Order(order)).is_none(), "{order}");
     }
-    for block in [0, 1, 2, 9, 10, 512, u32::MAX] {
-        for at in [0, 511, 512, u32::MAX] {
-            assert_eq!(e.next_in_use(block, at), None, "none is set apart");
-        }
-        assert!(!e.end_apart(block), "{block}");
-    }
     assert_eq!(state(&mut e), before);
 }
 
-/// A block that is being emptied is nobody's room, and a run that is being reported is not free; both are found again.
+/// A run that is being reported is not free, and is found again.
 #[test]
-fn what_is_set_apart_is_not_taken_by_its_place() {
+fn what_is_being_reported_is_not_taken_by_its_place() {
     let mut memory = memory();
     let mut e = engine(&mut memory);
-    let block = e.set_apart(511).expect("one is partly in use");
-    assert_eq!(u64::from(block), FOUR / 512);
-    let at = u64::from(block) * 512;
-    assert_eq!(e.take_range(Pfn(at), 1, MOV), Err(InUse(Pfn(at))));
-    assert_eq!(e.next_in_use(block, 0), Some(FOUR as u32 % 512));
-    for from in [512, 513, u32::MAX] {
-        assert_eq!(e.next_in_use(block, from), None);
-    }
-    e.give(&[FOUR], Order(2), MOV).expect("in use");
-    assert!(e.end_apart(block) && !e.end_apart(block), "once");
     let run = e.take_unreported(Order(9)).expect("a free block");
     let first = run.stretches().next().expect("one").0.0;
     assert_eq!(e.take_range(Pfn(first), 1, MOV), Err(InUse(Pfn(first))));

@@ -1,6 +1,6 @@
 //! Watermarks under contention: they hold however many CPUs take at a time.
 
-use super::memory::{add, started};
+use crate::support::{add, started};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use unfrag::lock_api::{GuardNoSend, RawMutex};

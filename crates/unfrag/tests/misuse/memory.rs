@@ -1,10 +1,11 @@
 //! Memory that many CPUs share, and what each of them has.
 
+use crate::support::{add, started};
 use unfrag::maps::GiveError::{
     self, InUse, NoFrames, NoMemory, NoTables, NotABlock, NotTaken, Present, TooManyHoles,
 };
 use unfrag::maps::{EngineLayout, Gigabyte};
-use unfrag::moves::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 use unfrag::{
     Area, Local, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, NodeId,
@@ -34,31 +35,6 @@ pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError
     unsafe { s.give_one(Pfn(p), Order(order), MOV) }
 }
 
-/// A memory that has been started, without frames.
-pub fn started<R: unfrag::lock_api::RawMutex>(config: MemoryConfig) -> Memory<'static, R> {
-    let room = MemoryLayout::of(&config);
-    let directory = (0..room.gigabytes).map(|_| Gigabyte::NONE).collect();
-    let memory = Memory::new(config);
-    let mut words = vec![!0; room.locals].leak();
-    let started = memory.start(Vec::leak(directory), &mut words);
-    started.expect("a memory");
-    memory
-}
-
-/// Adds frames, with words for as many tables as they may need.
-pub fn add<R: unfrag::lock_api::RawMutex>(
-    memory: &Memory<'static, R>,
-    start: Pfn,
-    frames: u64,
-) -> Result<(), GiveError> {
-    let words = EngineLayout::of(start, frames.min(1 << 24)).words;
-    memory.add(start, frames, &mut vec![!0; words].leak())
-}
-
-pub fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
-    started(config)
-}
-
 fn config() -> MemoryConfig {
     MemoryConfig::new(Pfn(BASE), FRAMES)
         .with_shards(2)
@@ -66,7 +42,7 @@ fn config() -> MemoryConfig {
 }
 
 fn two_parts() -> Memory<'static, Lock> {
-    let s = shared(config());
+    let s = started(config());
     add(&s, Pfn(BASE + 3), 4000).expect("new");
     add(&s, Pfn(SECOND), 4500).expect("new");
     s
@@ -224,7 +200,7 @@ fn a_request_that_cannot_be_served_says_why() {
 fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
     for kept in [0, 1, 2, 3, 9] {
         for atomic in [false, true] {
-            let s = shared(MemoryConfig {
+            let s = started(MemoryConfig {
                 keeps: 128,
                 ..MemoryConfig::new(Pfn(0), 1 << 14)
             });
@@ -332,7 +308,7 @@ fn a_memory_that_cannot_be_is_not_started() {
     // Marks beyond all memory: nobody gets a frame but who cannot wait; and what is kept has bounds.
     for keeps in [0, 1, 1000, u32::MAX] {
         let (min, low, high) = (u64::MAX, u64::MAX, u64::MAX);
-        let s = shared(MemoryConfig {
+        let s = started(MemoryConfig {
             keeps,
             marks: Marks { min, low, high },
             ..MemoryConfig::new(Pfn(0), 4096)
@@ -389,7 +365,7 @@ fn an_evacuator_frees_only_what_it_asked_for() {
     }
     drop(l);
     let before = state(&s);
-    let mut e = Evacuator::new(&s, 1, 1000, 512);
+    let mut e = Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(1000));
     let Move::Frame(from) = e.step() else {
         panic!("there is something to move");
     };
@@ -439,7 +415,7 @@ fn errors_name_the_frame_and_the_way_out() {
 }
 
 fn busy() -> Memory<'static, Lock> {
-    let s = shared(MemoryConfig {
+    let s = started(MemoryConfig {
         keeps: 128,
         ..MemoryConfig::new(Pfn(0), 1 << 15)
     });

@@ -1,12 +1,13 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::memory::{Lock, add, free, give_one, started};
+use super::memory::{Lock, free, give_one};
 use super::{Chance, setting};
+use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
 use unfrag::maps::{Engine, EngineLayout, Gigabyte};
-use unfrag::moves::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{Local, Marks, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
@@ -282,7 +283,8 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                 }
                 8 => {
                     l.flush().expect("in use");
-                    let mut e = Evacuator::new(&s, 1, 2000, 500);
+                    let mut e =
+                        Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(2000).most(500));
                     while let Move::Frame(from) = e.step() {
                         let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
                             continue;
