@@ -49,8 +49,8 @@ impl Ahead {
         if !is_moved {
             self.last = relocate(evacuator, from);
             if self.last.is_none() {
-                // Another CPU may keep it: it gives it back with its next free.
-                own.shared().call_home();
+                // Another CPU may keep it.
+                own.shared().drain_locals();
                 return false;
             }
         }

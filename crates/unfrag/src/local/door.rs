@@ -120,7 +120,7 @@ impl<'a, W: Word> Door<'a, W> {
     }
 
     /// Shuts the gate, so that the caller may drain, after each CPU has executed a full barrier, what the owner is not
-    /// [inside](Self::is_inside) of; or at once, if the caller is the owner. False, if somebody drains it already.
+    /// [inside](Self::owner_inside) of; or at once, if the caller is the owner. False, if somebody drains it already.
     pub fn shut(self) -> bool {
         loop {
             let gate = self.gate.load(Relaxed);
@@ -137,7 +137,7 @@ impl<'a, W: Word> Door<'a, W> {
     }
 
     /// Whether the owner was inside when the gate was shut.
-    pub fn is_inside(self) -> bool {
+    pub fn owner_inside(self) -> bool {
         // Acquire pairs with the release in `Inside`: all that the owner did is seen.
         self.busy.load(Acquire) != 0
     }
@@ -190,7 +190,7 @@ impl<W: Word> Inside<'_, W> {
 impl<W: Word> Drop for Inside<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Pairs with the acquire in `is_inside`.
+        // Pairs with the acquire in `owner_inside`.
         self.door.busy.store(0, Release);
     }
 }
@@ -213,7 +213,7 @@ mod tests {
         with(|d| {
             assert!(d.claim(128) && !d.claim(64));
             assert!(d.shut() && !d.shut());
-            assert!(d.enter().is_none() && !d.is_inside());
+            assert!(d.enter().is_none() && !d.owner_inside());
             d.open(128);
             assert_eq!(d.enter().map(|i| i.limit()), Some(128));
             d.leave();
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_inside_is_seen() {
+    fn an_owner_that_owner_inside_is_seen() {
         with(|d| {
             assert!(d.claim(128));
             let inside = d.enter();
-            assert!(inside.is_some() && d.is_inside() && d.shut() && d.is_inside());
+            assert!(inside.is_some() && d.owner_inside() && d.shut() && d.owner_inside());
             drop(inside);
-            assert!(!d.is_inside());
+            assert!(!d.owner_inside());
         });
     }
 

@@ -111,7 +111,7 @@ impl<R: RawMutex> Memory<'_, R> {
             return sum;
         }
         while let Some((bit, slot)) = gates.next() {
-            if (0..LOOKS).all(|_| slot.door().is_inside()) {
+            if (0..LOOKS).all(|_| slot.door().owner_inside()) {
                 sum.missed = true;
             } else {
                 let held = slot.held();
