@@ -8,7 +8,7 @@ use crate::lock::IrqLock;
 use crate::memory_map::MemoryMap;
 use crate::{cpu, faults, tlb};
 use core::cell::UnsafeCell;
-use unfrag::{Local, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Free frames below which only interrupt handlers are served, for each CPU.
@@ -42,7 +42,8 @@ impl Locals {
             locals: cpus,
             min: reserve,
             low: reserve + LOW,
-            fence: Some(tlb::barrier),
+            // SAFETY: interrupts are off while a CPU uses its `Local`, so its answer is before or behind that.
+            barrier: Some(unsafe { Barrier::new(tlb::barrier) }),
             ..MemoryConfig::new(Pfn(0), frames)
         };
         let words = MemoryLayout::of(&config).words;

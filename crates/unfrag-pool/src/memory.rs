@@ -67,7 +67,7 @@ impl Node {
             locals,
             min: marks.min,
             low: marks.low,
-            fence: Some(barrier::everywhere),
+            barrier: Some(barrier::of_process()),
             ..MemoryConfig::new(Pfn(first.into()), limit)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
@@ -139,7 +139,6 @@ impl Memory {
         marks: impl Fn(u32) -> Marks,
     ) -> Result<Memory, PoolError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        barrier::register();
         let (mut all, mut of_gigabyte) = (Vec::new(), Vec::new());
         for (i, &(id, limit)) in nodes.iter().enumerate() {
             let first = of_gigabyte.len() as u32 * GIGABYTE;

@@ -105,7 +105,7 @@ pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, Zon
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
 pub use kernel::{Rules, Sysctl, preset};
-pub use local::{Local, SINGLES};
+pub use local::{Barrier, Local, SINGLES};
 pub use lock_api;
 pub use manager::Manager;
 pub use memory::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Report};

@@ -1,7 +1,7 @@
 //! [`Door`]: who may touch what a CPU keeps: its owner, who pays no locked instruction for it, or one other, who drains it.
 //!
 //! The owner writes that it is inside, then looks at the gate; both are plain moves. Who drains shuts the gate, has each CPU
-//! execute a full barrier ([`MemoryConfig::fence`](crate::MemoryConfig::fence)), and then looks whether the owner is inside.
+//! execute a full barrier ([`Barrier`](crate::local::Barrier)), and then looks whether the owner is inside.
 //! The barrier lies either before the owner's look, which finds the gate shut then, or behind the owner's write, which is
 //! seen then. So the costs of the meeting are the drainer's, who comes seldom.
 //!
@@ -61,11 +61,18 @@ const LEFT: u32 = 1 << 10;
 const LIMIT: u32 = 0xff;
 
 /// The door of one slot: two words that lie in it.
-#[derive(Clone, Copy)]
 pub(crate) struct Door<'a, W> {
     pub gate: &'a W,
     pub busy: &'a W,
 }
+
+impl<W> Clone for Door<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Door<'_, W> {}
 
 /// The owner is inside until this is dropped.
 pub(crate) struct Inside<'a, W: Word> {
@@ -222,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_owner_inside_is_seen() {
+    fn an_owner_that_is_inside_is_seen() {
         with(|d| {
             assert!(d.claim(128));
             let inside = d.enter();

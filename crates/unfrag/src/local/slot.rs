@@ -1,6 +1,7 @@
 //! The slots of a memory: what each `Local` keeps, in words that whoever is short of memory can drain.
 
 use crate::frame::Order;
+use crate::local::Barrier;
 use crate::local::arrays::{Arrays, Lens, SINGLES, Shelf};
 use crate::local::door::Door;
 use crate::memory::MemoryConfig;
@@ -71,7 +72,7 @@ pub(crate) struct Slots<'m> {
     used: AtomicUsize,
     /// Single frames that an array keeps.
     pub limit: u32,
-    pub fence: Option<fn() -> bool>,
+    pub barrier: Option<Barrier>,
 }
 
 impl<'m> Slots<'m> {
@@ -95,7 +96,7 @@ impl<'m> Slots<'m> {
             arrays: <[Arrays]>::mut_from_bytes(arrays.as_mut_bytes()).ok()?,
             used: AtomicUsize::new(0),
             limit: config.keeps.clamp(1, SINGLES as u32),
-            fence: config.fence,
+            barrier: config.barrier,
         };
         Some((slots, rest))
     }
