@@ -155,6 +155,44 @@ fn busy_threads_are_drained_and_no_frame_is_two_threads() {
     check_all_free(pool);
 }
 
+/// There is just enough for all, so whoever waits a while gets what he asks for, whoever else takes, gives and drains. The
+/// seed is printed.
+#[test]
+fn where_there_is_enough_for_all_nobody_goes_without() {
+    let seed = setting("UNFRAG_SEED", 1);
+    println!("seed {seed}");
+    let pool = Pool::builder().arena(2 * MIB).watermarks(0, 0, 0);
+    let pool = &pool
+        .patience(Duration::from_secs(60))
+        .build()
+        .expect("a pool");
+    let (asked, waited) = (&AtomicU32::new(0), &AtomicU32::new(0));
+    let until = Instant::now() + Duration::from_secs(1);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                let mut random = Random::new(seed * 100 + thread);
+                let mut held = Vec::new();
+                while Instant::now() < until {
+                    for _ in 0..100 {
+                        if held.len() < 64 && random.below(5) < 3 {
+                            asked.fetch_add(1, Relaxed);
+                            held.push(pool.try_alloc(Order(0)).unwrap_or_else(|_| {
+                                waited.fetch_add(1, Relaxed);
+                                pool.alloc(Order(0)).expect("enough for all")
+                            }));
+                        } else if !held.is_empty() {
+                            held.swap_remove(random.below(held.len()));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    println!("{asked:?} asked, {waited:?} waited");
+    check_all_free(pool);
+}
+
 /// Says that a test ends, by a panic too.
 struct End<'a>(&'a AtomicBool);
 

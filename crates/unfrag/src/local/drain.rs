@@ -156,7 +156,7 @@ impl<R: RawMutex> Memory<'_, R> {
         why: AllocError,
     ) -> Result<Pfn, AllocError> {
         let mut got = Err(why);
-        for _ in 0..TRIES {
+        for n in 0..TRIES {
             if !matches!(got, Err(AllocError::Short | AllocError::Fragmented)) {
                 break;
             }
@@ -165,6 +165,8 @@ impl<R: RawMutex> Memory<'_, R> {
             if !drained.missed {
                 break;
             }
+            // What others carry comes soon.
+            (0..LOOKS << n).for_each(|_| core::hint::spin_loop());
         }
         got
     }

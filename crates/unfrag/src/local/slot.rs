@@ -4,7 +4,6 @@ use crate::frame::Order;
 use crate::local::Barrier;
 use crate::local::arrays::{Arrays, Lens, SINGLES, Shelf};
 use crate::local::door::Door;
-use crate::memory::MemoryConfig;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -83,20 +82,25 @@ impl<'m> Slots<'m> {
         lines.saturating_add(HEAD_WORDS)
     }
 
-    /// Slots in the first of some words, whatever is there; and the words that are left. `None`, if there are too few.
-    pub fn new(config: &MemoryConfig, words: &'m mut [u64]) -> Option<(Slots<'m>, &'m mut [u64])> {
-        let (own, rest) = words.split_at_mut_checked(Self::words(config.locals))?;
+    /// So many slots in the first of some words, whatever is there; and the words that are left. `None`, if there are too few.
+    pub fn new(
+        locals: usize,
+        keeps: u32,
+        barrier: Option<Barrier>,
+        words: &'m mut [u64],
+    ) -> Option<(Slots<'m>, &'m mut [u64])> {
+        let (own, rest) = words.split_at_mut_checked(Self::words(locals))?;
         let skip = own.as_ptr().align_offset(size_of::<Head>()).min(HEAD_WORDS);
         let (_, own) = own.split_at_mut_checked(skip)?;
-        let (heads, own) = own.split_at_mut_checked(config.locals * HEAD_WORDS)?;
-        let arrays = own.get_mut(..config.locals * ARRAYS_WORDS)?;
+        let (heads, own) = own.split_at_mut_checked(locals * HEAD_WORDS)?;
+        let arrays = own.get_mut(..locals * ARRAYS_WORDS)?;
         heads.fill(0);
         let slots = Slots {
             heads: <[Head]>::mut_from_bytes(heads.as_mut_bytes()).ok()?,
             arrays: <[Arrays]>::mut_from_bytes(arrays.as_mut_bytes()).ok()?,
             used: AtomicUsize::new(0),
-            limit: config.keeps.clamp(1, SINGLES as u32),
-            barrier: config.barrier,
+            limit: keeps.clamp(1, SINGLES as u32),
+            barrier,
         };
         Some((slots, rest))
     }

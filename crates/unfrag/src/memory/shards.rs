@@ -100,7 +100,8 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         if !fits || !aligned || !ends {
             return None;
         }
-        let (slots, mut rest) = Slots::new(&config, words)?;
+        let (locals, keeps) = (config.locals, config.keeps);
+        let (slots, mut rest) = Slots::new(locals, keeps, config.barrier, words)?;
         let mut shards = core::array::from_fn(|_| Shard {
             start: 0,
             frames: 0,
