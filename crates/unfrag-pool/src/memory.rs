@@ -98,7 +98,6 @@ impl Memory {
         marks: impl Fn(u32) -> Marks,
     ) -> Result<Memory, PoolError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        barrier::register();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let most = (MAX_SHARDS / nodes.len().max(1)).max(1);
         let (mut all, mut of_gigabyte) = (Vec::new(), Vec::new());
@@ -131,7 +130,7 @@ impl Memory {
         let config = MemoryConfig {
             locals,
             keeps: MemoryConfig::new(Pfn(0), frames).keeps,
-            fence: Some(barrier::everywhere),
+            barrier: Some(barrier::of_process()),
             ..config
         };
         let room = Room::new(&MemoryLayout::of(&config));

@@ -76,7 +76,7 @@ pub mod moves;
 pub use error::AllocError;
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn};
 pub use gfp::Gfp;
-pub use local::{Local, SINGLES};
+pub use local::{Barrier, Local, SINGLES};
 pub use lock_api;
 pub use memory::{
     Area, Areas, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report, Request,

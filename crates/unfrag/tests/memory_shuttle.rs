@@ -11,7 +11,7 @@ use unfrag::maps::Gigabyte;
 use unfrag::maps::GiveError;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, Marks, Memory, MemoryConfig, MemoryLayout};
 
 /// A lock that spins, and lets others run meanwhile.
 struct Spin(AtomicBool);
@@ -71,7 +71,7 @@ fn always(scenario: impl Fn() + Clone + Send + Sync + 'static) {
 }
 
 /// One thread runs at a time, so what each has written all see. Others go on before it returns.
-fn fence() -> bool {
+fn others_go_on() -> bool {
     thread::yield_now();
     true
 }
@@ -85,10 +85,11 @@ struct World {
 impl World {
     /// Runs threads on a memory, who drain what others keep; then all of it must be free again.
     fn with(threads: &[fn(&World)]) {
-        World::with_fence(Some(fence), threads);
+        // SAFETY: as it says.
+        World::with_barrier(Some(unsafe { Barrier::new(others_go_on) }), threads);
     }
 
-    fn with_fence(fence: Option<fn() -> bool>, threads: &[fn(&World)]) {
+    fn with_barrier(barrier: Option<Barrier>, threads: &[fn(&World)]) {
         let marks = Marks {
             min: MIN,
             ..Marks::NONE
@@ -96,7 +97,7 @@ impl World {
         let config = MemoryConfig {
             locals: threads.len(),
             marks,
-            fence,
+            barrier,
             ..MemoryConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
@@ -270,7 +271,7 @@ fn one_refills_while_another_drains() {
 
 #[test]
 fn frames_are_called_home_while_others_run() {
-    always(|| World::with_fence(None, &[takes_all, comes_and_goes]));
+    always(|| World::with_barrier(None, &[takes_all, comes_and_goes]));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! What threads keep that do nothing is everybody's when memory is short.
 
 use super::{Random, check_all_free, is_stamped, setting, stamp};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use rustix::thread::{MembarrierCommand, membarrier};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use unfrag::maps::Gigabyte;
+use unfrag::{Barrier, Memory, MemoryConfig, MemoryLayout, MigrateType, Pfn};
 use unfrag_pool::{AllocError, Order, Pool};
 
 const MIB: usize = 1 << 20;
@@ -151,4 +154,112 @@ fn busy_threads_are_drained_and_no_frame_is_two_threads() {
     assert!(fails.load(Relaxed) > 0, "memory was short");
     pool.validate().expect("every invariant");
     check_all_free(pool);
+}
+
+/// There is just enough for all, so whoever waits a while gets what he asks for, whoever else takes, gives and drains. The
+/// seed is printed.
+#[test]
+fn where_there_is_enough_for_all_nobody_goes_without() {
+    let seed = setting("UNFRAG_SEED", 1);
+    println!("seed {seed}");
+    let pool = Pool::builder().arena(2 * MIB).watermarks(0, 0, 0);
+    let pool = &pool
+        .patience(Duration::from_secs(60))
+        .build()
+        .expect("a pool");
+    let (asked, waited) = (&AtomicU32::new(0), &AtomicU32::new(0));
+    let until = Instant::now() + Duration::from_secs(1);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                let mut random = Random::new(seed * 100 + thread);
+                let mut held = Vec::new();
+                while Instant::now() < until {
+                    for _ in 0..100 {
+                        if held.len() < 64 && random.below(5) < 3 {
+                            asked.fetch_add(1, Relaxed);
+                            held.push(pool.try_alloc(Order(0)).unwrap_or_else(|_| {
+                                waited.fetch_add(1, Relaxed);
+                                pool.alloc(Order(0)).expect("enough for all")
+                            }));
+                        } else if !held.is_empty() {
+                            held.swap_remove(random.below(held.len()));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    println!("{asked:?} asked, {waited:?} waited");
+    check_all_free(pool);
+}
+
+/// Says that a test ends, by a panic too.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// One takes and gives as fast as it can, another one drains it all the while and takes what came: no frame is both one's.
+/// The barrier is the system's own, between threads on two CPUs.
+#[test]
+fn an_owner_and_who_drains_it_never_have_the_same_frame() {
+    const FRAMES: u64 = 1024;
+    let config = MemoryConfig {
+        locals: 1,
+        barrier: membarrier(MembarrierCommand::RegisterPrivateExpedited)
+            .is_ok()
+            // SAFETY: the system has each CPU execute one, and executes one where it goes on with another thread.
+            .then(|| unsafe {
+                Barrier::new(|| membarrier(MembarrierCommand::PrivateExpedited).is_ok())
+            }),
+        ..MemoryConfig::new(Pfn(0), FRAMES)
+    };
+    let mut directory = [Gigabyte::NONE];
+    let mut words = vec![0; MemoryLayout::of(&config).words];
+    let mut words = &mut words[..];
+    let memory = Memory::<parking_lot::RawMutex>::new(config);
+    let started = memory.start(&mut directory, &mut words);
+    started.expect("a memory");
+    memory.add(Pfn(0), FRAMES, &mut words).expect("new");
+    let owner: Vec<AtomicU32> = (0..FRAMES).map(|_| AtomicU32::new(0)).collect();
+    let set = |p: Pfn, from, to| assert_eq!(owner[p.0 as usize].swap(to, Relaxed), from, "{p:?}");
+    let ends = AtomicBool::new(false);
+    let (mut pairs, mut drains) = (0_u64, 0_u64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut own = memory.local().expect("one");
+            while !ends.load(Relaxed) {
+                for _ in 0..1000 {
+                    let p = own.alloc(Order(0), MigrateType::Movable).expect("memory");
+                    set(p, 0, 1);
+                    set(p, 1, 0);
+                    // SAFETY: nothing is at a frame, so nobody can use one.
+                    unsafe { own.free(p, Order(0), MigrateType::Movable) }.expect("in use");
+                    pairs += 1;
+                }
+            }
+        });
+        let until = Instant::now() + Duration::from_millis(500);
+        let _end = End(&ends);
+        while Instant::now() < until {
+            memory.drain_locals();
+            let some: Vec<Pfn> = (0..8)
+                .map_while(|_| memory.take_one(Order(0), MigrateType::Movable).ok())
+                .collect();
+            some.iter().for_each(|&p| set(p, 0, 2));
+            for &p in &some {
+                set(p, 2, 0);
+                // SAFETY: as above.
+                unsafe { memory.give_one(p, Order(0), MigrateType::Movable) }.expect("in use");
+            }
+            drains += 1;
+        }
+    });
+    println!("{pairs} pairs, {drains} drains");
+    memory.validate().expect("every invariant");
+    assert_eq!((memory.counts().free, memory.refused()), (FRAMES.into(), 0));
 }

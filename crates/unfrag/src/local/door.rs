@@ -1,7 +1,7 @@
 //! [`Door`]: who may touch what a CPU keeps: its owner, who pays no locked instruction for it, or one other, who drains it.
 //!
 //! The owner writes that it is inside, then looks at the gate; both are plain moves. Who drains shuts the gate, has each CPU
-//! execute a full barrier ([`MemoryConfig::fence`](crate::MemoryConfig::fence)), and then looks whether the owner is inside.
+//! execute a full barrier ([`Barrier`](crate::local::Barrier)), and then looks whether the owner is inside.
 //! The barrier lies either before the owner's look, which finds the gate shut then, or behind the owner's write, which is
 //! seen then. So the costs of the meeting are the drainer's, who comes seldom.
 //!
@@ -127,7 +127,7 @@ impl<'a, W: Word> Door<'a, W> {
     }
 
     /// Shuts the gate, so that the caller may drain, after each CPU has executed a full barrier, what the owner is not
-    /// [inside](Self::is_inside) of; or at once, if the caller is the owner. False, if somebody drains it already.
+    /// [inside](Self::owner_inside) of; or at once, if the caller is the owner. False, if somebody drains it already.
     pub fn shut(self) -> bool {
         loop {
             let gate = self.gate.load(Relaxed);
@@ -144,7 +144,7 @@ impl<'a, W: Word> Door<'a, W> {
     }
 
     /// Whether the owner was inside when the gate was shut.
-    pub fn is_inside(self) -> bool {
+    pub fn owner_inside(self) -> bool {
         // Acquire pairs with the release in `Inside`: all that the owner did is seen.
         self.busy.load(Acquire) != 0
     }
@@ -197,7 +197,7 @@ impl<W: Word> Inside<'_, W> {
 impl<W: Word> Drop for Inside<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Pairs with the acquire in `is_inside`.
+        // Pairs with the acquire in `owner_inside`.
         self.door.busy.store(0, Release);
     }
 }
@@ -220,7 +220,7 @@ mod tests {
         with(|d| {
             assert!(d.claim(128) && !d.claim(64));
             assert!(d.shut() && !d.shut());
-            assert!(d.enter().is_none() && !d.is_inside());
+            assert!(d.enter().is_none() && !d.owner_inside());
             d.open(128);
             assert_eq!(d.enter().map(|i| i.limit()), Some(128));
             d.leave();
@@ -233,9 +233,9 @@ mod tests {
         with(|d| {
             assert!(d.claim(128));
             let inside = d.enter();
-            assert!(inside.is_some() && d.is_inside() && d.shut() && d.is_inside());
+            assert!(inside.is_some() && d.owner_inside() && d.shut() && d.owner_inside());
             drop(inside);
-            assert!(!d.is_inside());
+            assert!(!d.owner_inside());
         });
     }
 

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::memory::request::From;
 use lock_api::RawMutex;
 
-/// Slots that are drained with one fence.
+/// Slots that are drained with one barrier.
 const GROUP: usize = 64;
 /// How often it is looked whether an owner is inside still: a call that finds what it needs is over much sooner.
 const LOOKS: u32 = 64;
@@ -63,7 +63,7 @@ impl<R: RawMutex> Memory<'_, R> {
     /// this moment. A request that finds nothing does so by itself; call it before something else looks for what is free,
     /// such as a whole block. Returns how many frames came back.
     ///
-    /// Without a [`fence`](crate::MemoryConfig::fence), or where it cannot be had now, nobody else can touch what a CPU keeps:
+    /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU keeps:
     /// each is told to give it back itself, with its next free.
     pub fn drain_locals(&self) -> u64 {
         self.drain().frames
@@ -85,7 +85,7 @@ impl<R: RawMutex> Memory<'_, R> {
         let mut sum = Drained::default();
         let group = (0..GROUP).filter_map(|bit| Some((bit, slots.get(first + bit)?)));
         let keeping = group.filter(|(_, slot)| slot.held() > 0);
-        let Some(fence) = slots.fence else {
+        let Some(barrier) = slots.barrier else {
             keeping.for_each(|(_, slot)| slot.door().call());
             return sum;
         };
@@ -106,12 +106,12 @@ impl<R: RawMutex> Memory<'_, R> {
             return sum;
         }
         // Pairs with the write of each owner that it is inside, which comes before its look at the gate.
-        if !fence() {
+        if !barrier.execute() {
             gates.calls = true;
             return sum;
         }
         while let Some((bit, slot)) = gates.next() {
-            if (0..LOOKS).all(|_| slot.door().is_inside()) {
+            if (0..LOOKS).all(|_| slot.door().owner_inside()) {
                 sum.missed = true;
             } else {
                 let held = slot.held();
@@ -156,7 +156,7 @@ impl<R: RawMutex> Memory<'_, R> {
         why: AllocError,
     ) -> Result<Pfn, AllocError> {
         let mut got = Err(why);
-        for _ in 0..TRIES {
+        for n in 0..TRIES {
             if !matches!(got, Err(AllocError::Short | AllocError::Fragmented)) {
                 break;
             }
@@ -165,6 +165,8 @@ impl<R: RawMutex> Memory<'_, R> {
             if !drained.missed {
                 break;
             }
+            // What others carry comes soon.
+            (0..LOOKS << n).for_each(|_| core::hint::spin_loop());
         }
         got
     }

@@ -1,9 +1,9 @@
 //! The slots of a memory: what each `Local` keeps, in words that whoever is short of memory can drain.
 
 use crate::frame::Order;
+use crate::local::Barrier;
 use crate::local::arrays::{Arrays, Lens, SINGLES, Shelf};
 use crate::local::door::Door;
-use crate::memory::MemoryConfig;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -77,7 +77,7 @@ pub(crate) struct Slots<'m> {
     used: &'m [AtomicU32],
     /// Single frames that an array keeps.
     pub limit: u32,
-    pub fence: Option<fn() -> bool>,
+    pub barrier: Option<Barrier>,
 }
 
 impl<'m> Slots<'m> {
@@ -87,7 +87,7 @@ impl<'m> Slots<'m> {
         arrays: &[],
         used: &[],
         limit: 1,
-        fence: None,
+        barrier: None,
     };
 
     /// Words for so many slots.
@@ -97,18 +97,28 @@ impl<'m> Slots<'m> {
         lines.saturating_add(2 * HEAD_WORDS)
     }
 
-    /// Slots in some words, whatever is there; none, if there are fewer than [`words`](Self::words) says.
-    pub fn new(config: &MemoryConfig, words: &'m mut [u64]) -> Slots<'m> {
-        Self::carve(config, words).unwrap_or(Self::NONE)
+    /// So many slots in some words, whatever is there; none, if there are fewer than [`words`](Self::words) says.
+    pub fn new(
+        locals: usize,
+        keeps: u32,
+        barrier: Option<Barrier>,
+        words: &'m mut [u64],
+    ) -> Slots<'m> {
+        Self::carve(locals, keeps, barrier, words).unwrap_or(Self::NONE)
     }
 
-    fn carve(config: &MemoryConfig, words: &'m mut [u64]) -> Option<Slots<'m>> {
-        let own = words.get_mut(..Self::words(config.locals))?;
+    fn carve(
+        locals: usize,
+        keeps: u32,
+        barrier: Option<Barrier>,
+        words: &'m mut [u64],
+    ) -> Option<Slots<'m>> {
+        let own = words.get_mut(..Self::words(locals))?;
         let skip = own.as_ptr().align_offset(size_of::<Head>()).min(HEAD_WORDS);
         let (_, own) = own.split_at_mut_checked(skip)?;
         let (count, own) = own.split_at_mut_checked(HEAD_WORDS)?;
-        let (heads, own) = own.split_at_mut_checked(config.locals * HEAD_WORDS)?;
-        let arrays = own.get_mut(..config.locals * ARRAYS_WORDS)?;
+        let (heads, own) = own.split_at_mut_checked(locals * HEAD_WORDS)?;
+        let arrays = own.get_mut(..locals * ARRAYS_WORDS)?;
         count.fill(0);
         heads.fill(0);
         let count: &[AtomicU32] = <[AtomicU32]>::mut_from_bytes(count.as_mut_bytes()).ok()?;
@@ -116,8 +126,8 @@ impl<'m> Slots<'m> {
             heads: <[Head]>::mut_from_bytes(heads.as_mut_bytes()).ok()?,
             arrays: <[Arrays]>::mut_from_bytes(arrays.as_mut_bytes()).ok()?,
             used: &count[..1],
-            limit: config.keeps.clamp(1, SINGLES as u32),
-            fence: config.fence,
+            limit: keeps.clamp(1, SINGLES as u32),
+            barrier,
         })
     }
 

@@ -1,6 +1,7 @@
 //! What a [`Memory`](super::Memory) is made for, and how much room it needs for that.
 
 use crate::frame::{NodeId, Pfn};
+use crate::local::Barrier;
 use crate::local::arrays::SINGLES;
 use crate::local::slot::Slots;
 use crate::maps::{EngineLayout, LARGEST_ORDER};
@@ -114,15 +115,9 @@ pub struct MemoryConfig {
     /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
     /// [`SINGLES`]; what is beyond counts as the nearest of them.
     pub keeps: u32,
-    /// Has each CPU that may be in a call of a `Local` of this memory execute a full memory barrier, the calling one too, and
-    /// returns true after that; so somebody who finds no memory can have what idle CPUs keep, see
-    /// [`Memory::drain_locals`](super::Memory::drain_locals). It may take its time, and must not use this memory. False, if it
-    /// cannot do so now, such as in a kernel with interrupts off: then, as without one, each CPU gives back what it keeps at
-    /// its next free.
-    ///
-    /// On Linux it is `membarrier` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`, in a kernel an interrupt to each other CPU that
-    /// waits for all answers, on one CPU a fence.
-    pub fence: Option<fn() -> bool>,
+    /// With it, whoever finds no memory has what idle CPUs keep: see [`Memory::drain_locals`](super::Memory::drain_locals).
+    /// Without it, each CPU gives back what it keeps at its next free.
+    pub barrier: Option<Barrier>,
 }
 
 /// Why no memory can be as a [`MemoryConfig`] says, or in the room that was given.
@@ -182,7 +177,7 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl MemoryConfig {
-    /// One area of node 0 with one shard, and one local, without watermarks. A local keeps the less, the less memory there is.
+    /// One area of node 0 with one shard, and one local, without watermarks or a barrier. A local keeps the less, the less memory there is.
     pub const fn new(start: Pfn, frames: u64) -> MemoryConfig {
         let area = Area {
             start,
@@ -194,7 +189,7 @@ impl MemoryConfig {
         MemoryConfig::of(area)
     }
 
-    /// One area, and one local, without watermarks. A local keeps the less, the less memory there is.
+    /// One area, and one local, without watermarks or a barrier. A local keeps the less, the less memory there is.
     pub const fn of(area: Area) -> MemoryConfig {
         let part = area.frames / 512;
         let keeps = if part < 8 {
@@ -209,7 +204,7 @@ impl MemoryConfig {
             locals: 1,
             marks: Marks::NONE,
             keeps,
-            fence: None,
+            barrier: None,
         }
     }
 

@@ -196,7 +196,8 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         }
         let (own, rest) = core::mem::take(supply).split_at_mut(room.locals);
         *supply = rest;
-        *self.slots.lock() = Slots::new(&self.config, own);
+        let (locals, keeps) = (self.config.locals, self.config.keeps);
+        *self.slots.lock() = Slots::new(locals, keeps, self.config.barrier, own);
         let mut rest = directory;
         for (span, shard) in self.spans().iter().zip(&self.shards) {
             let (own, others) = rest.split_at_mut((span.frames / GIGABYTE) as usize);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use unfrag::lock_api::{GuardSend, RawMutex};
 use unfrag::maps::GiveError;
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Local, Memory, MemoryConfig};
+use unfrag::{Barrier, Local, Memory, MemoryConfig};
 
 type Lock = spin::Mutex<()>;
 const BASE: Pfn = Pfn(1 << 18);
@@ -29,11 +29,16 @@ fn fence() -> bool {
     CAN.get()
 }
 
+fn barrier(everywhere: fn() -> bool) -> Option<Barrier> {
+    // SAFETY: one thread has all locals.
+    Some(unsafe { Barrier::new(everywhere) })
+}
+
 fn config(locals: usize) -> MemoryConfig {
     MemoryConfig {
         locals,
         keeps: 128,
-        fence: Some(fence),
+        barrier: barrier(fence),
         ..MemoryConfig::new(BASE, FRAMES)
     }
 }
@@ -134,7 +139,7 @@ fn a_drain_asks_for_as_few_barriers_as_it_can() {
 fn where_no_barrier_can_be_had_frames_are_called_home() {
     for has in [false, true] {
         let mut c = config(2);
-        c.fence = c.fence.filter(|_| has);
+        c.barrier = c.barrier.filter(|_| has);
         let memory: Memory<Lock> = memory(c);
         let (mut one, mut other) = (memory.local().expect("two"), memory.local().expect("two"));
         let p = one.alloc(Order(0), UNM).expect("memory");
@@ -158,7 +163,7 @@ fn where_no_barrier_can_be_had_frames_are_called_home() {
 #[test]
 fn no_gate_stays_shut_when_a_barrier_panics() {
     let memory: Memory<Lock> = memory(MemoryConfig {
-        fence: Some(|| panic!("no barrier")),
+        barrier: barrier(|| panic!("no barrier")),
         ..config(2)
     });
     let (mut one, mut other) = (memory.local().expect("two"), memory.local().expect("two"));
@@ -183,7 +188,6 @@ struct Trap(AtomicBool);
 
 static ARMED: AtomicU32 = AtomicU32::new(0);
 
-#[expect(clippy::declare_interior_mutable_const, reason = "`lock_api` wants it")]
 // SAFETY: one at a time has it.
 unsafe impl RawMutex for Trap {
     const INIT: Trap = Trap(AtomicBool::new(false));

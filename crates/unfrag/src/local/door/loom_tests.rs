@@ -81,7 +81,7 @@ impl Slot {
             return;
         }
         fence(SeqCst);
-        if !self.door().is_inside() {
+        if !self.door().owner_inside() {
             while let Some(frame) = self.pop() {
                 self.have(frame);
             }
@@ -111,7 +111,7 @@ fn run(own: fn(&Slot), other: fn(&Slot), others: usize, frames: u32) {
         }
         assert_eq!(slot.all(), frames);
         // Whatever happened, the slot is nobody's, or open and empty of people.
-        assert!(!slot.door().is_inside());
+        assert!(!slot.door().owner_inside());
         assert!(slot.door().shut(), "no gate stays shut");
     });
 }
