@@ -2,7 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
-use crate::local::arrays::{BATCH, Shelf, batch, room};
+use crate::local::arrays::{BATCH, DRAIN, Shelf, batch, room, surplus};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
@@ -146,8 +146,8 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if shelf.push(pfn, u32::MAX) {
             return Ok(());
         }
-        let mut batch = [0; BATCH];
-        let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
+        let mut all = [0; DRAIN];
+        let given = self.shared.give(shelf.take_last(&mut all), order, mt);
         shelf.push(pfn, u32::MAX);
         given
     }
@@ -226,8 +226,8 @@ impl<R: RawMutex> Local<'_, '_, R> {
         };
         let most = room(order, self.limit).max(1);
         if shelf.len() >= most as usize {
-            let mut first = [0; BATCH];
-            let (first, twin) = shelf.take_first(batch(order, self.limit), order, &mut first);
+            let mut first = [0; DRAIN];
+            let (first, twin) = shelf.take_first(surplus(order, self.limit), order, &mut first);
             if let Some(twin) = twin {
                 result = result.and(Err(GiveError::NotTaken(twin)));
             }

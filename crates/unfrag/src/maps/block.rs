@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
 /// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
-pub(super) const DRIFT: usize = 2;
+pub(super) const DRIFT: usize = 8;
 /// Blocks of these classes have bins of their own: a class for each type, and one for those of movable frames that cannot
 /// be emptied for now.
 pub(super) const CLASSES: usize = TYPES + 1;
@@ -92,6 +92,14 @@ impl Block {
         (0..TYPES).map(|mt| self.used(mt)).sum()
     }
 
+    /// All of it, free so far, is in use as a whole for a request of a type, and its map is as it was.
+    #[inline]
+    pub fn use_whole(&mut self, mt: usize) {
+        self.set_mt(mt);
+        self.set_intact(true);
+        self.take(mt, FRAMES);
+    }
+
     /// Frames in use for requests of a type.
     #[inline]
     pub fn used(&self, mt: usize) -> u32 {
@@ -151,8 +159,10 @@ impl Block {
     /// were asked for as `mt`. Then it is not intact, either; all of it is memory, and no frame is remembered that stayed.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        let is_plain = self.word & (PARTIAL_BITS | TRIED) == 0;
-        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1 && is_plain
+        // Beside the class: with any flag the bin is a huge number, so that it is none where the block may stay.
+        let bin_and_flags = self.word >> BIN & !(3 << (CLASS - BIN));
+        let drift = (Block::bin_of(self.free() + 1) as u64).wrapping_sub(bin_and_flags);
+        drift < DRIFT as u64 && self.used(mt) > 1
     }
 
     /// The number of its map of absent frames, if only a part of it is memory.

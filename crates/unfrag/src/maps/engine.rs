@@ -10,7 +10,6 @@ use super::sizes::{
 };
 use super::tables::{Directory, Entries, Gigabyte, WORDS};
 use crate::frame::{FrameIx, MigrateType, Order, Pfn};
-use crate::hint::prefetch;
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
@@ -246,7 +245,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let base = self.start + u64::from(i * FRAMES);
         let map = self.of.map_mut(i);
         let mut got = 0;
-        if order == Order::ZERO {
+        // One that is taken singly leaves pairs whole. A batch has most of a block anyway.
+        if order == Order::ZERO && out.len() > 1 {
             got = map.take(base, out);
         } else {
             while got < out.len()
@@ -401,26 +401,36 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             return 0;
         }
         let blocks = Order(order.0 - BLOCK_ORDER.0);
-        let mut got = 0;
         if blocks == Order::ZERO && mt == MOVABLE {
-            got = self.gigabytes().take(out);
-            self.whole -= got as u32;
-        } else {
-            for slot in out.iter_mut() {
-                let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
-                    break;
-                };
-                self.take_whole_run(first, blocks);
-                *slot = first.into();
-                got += 1;
-            }
+            return self.take_whole_blocks(out);
         }
-        for slot in &mut out[..got] {
-            let first = *slot as u32;
+        let mut got = 0;
+        for slot in out.iter_mut() {
+            let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
+                break;
+            };
+            self.take_whole_run(first, blocks);
             self.use_whole(first, blocks, mt);
-            *slot = self.start + u64::from(first * FRAMES);
+            *slot = self.frame(first * FRAMES).0;
+            got += 1;
         }
         self.free -= (got as u64) << order.0;
+        got
+    }
+
+    /// Takes single whole blocks for what can be moved out of the best gigabyte.
+    fn take_whole_blocks(&mut self, out: &mut [u64]) -> usize {
+        let Some((g, got)) = self.gigabytes().take(out) else {
+            return 0;
+        };
+        let base = self.start + u64::from(g) * u64::from(GIGABYTE);
+        let tables = self.of.of_mut(g);
+        for slot in &mut out[..got] {
+            tables.block_mut(*slot as u32).use_whole(MOVABLE);
+            *slot = base + *slot * u64::from(FRAMES);
+        }
+        self.whole -= got as u32;
+        self.free -= (got as u64) << BLOCK_ORDER.0;
         got
     }
 
@@ -428,10 +438,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     #[inline]
     pub(super) fn use_whole(&mut self, first: u32, blocks: Order, mt: usize) {
         for i in first..first + blocks.frames() {
-            let b = self.of.block_mut(i);
-            b.set_mt(mt);
-            b.set_intact(true);
-            b.take(mt, FRAMES);
+            self.of.block_mut(i).use_whole(mt);
             if mt != MOVABLE {
                 self.gigabytes().taint(i, true);
             }
@@ -507,37 +514,29 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         result
     }
 
-    /// Has the lines of a frame's block in the cache soon.
-    #[inline]
-    fn fetch(&mut self, frame: u64) {
-        let block = self.number(frame).map(|n| n / FRAMES);
-        if let Some((block, map)) = block.and_then(|i| self.of.block_and_map(i)) {
-            prefetch(map);
-            prefetch(block);
-        }
-    }
-
     /// Gives whole blocks back. The map of one that was never broken up is not touched.
     fn give_wholes(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
         for &frame in frames {
-            let n = self.number(frame);
-            if let Some(block) = n.and_then(|n| self.of.find(n / FRAMES)) {
-                prefetch(block);
-            }
+            self.of.fetch_block(frame.wrapping_sub(self.start));
         }
         let mut result = Ok(());
         let mut given = 0;
+        let untaints = i32::from(mt != MOVABLE);
         for &frame in frames {
-            let n = self.number(frame).filter(|n| n.is_multiple_of(FRAMES));
-            let i = n.map_or(u32::MAX, |n| n / FRAMES);
-            let Some((b, _)) = self.of.block_and_map(i).filter(|(b, _)| b.is_intact_of(mt)) else {
+            let n = frame.wrapping_sub(self.start);
+            let own = self.of.of_block(n).filter(|(b, _)| b.is_intact_of(mt));
+            let Some((b, whole)) = own.filter(|_| n.is_multiple_of(FRAMES.into())) else {
                 result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
                 continue;
             };
             b.set_intact(false);
             b.give(mt, FRAMES);
             given += 1;
-            self.gigabytes().add_block(i, mt != MOVABLE);
+            let i = (n / u64::from(FRAMES)) as u32;
+            whole.whole.set(i % FRAMES);
+            if !whole.count(1, -untaints) {
+                self.gigabytes().count(i / FRAMES, 1, -untaints);
+            }
         }
         self.whole += given;
         self.free += u64::from(given) * u64::from(FRAMES);
@@ -547,30 +546,56 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Gives single frames back. Most only count.
     fn give_singles(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
         for &frame in frames.iter().take(AHEAD) {
-            self.fetch(frame);
+            self.of.fetch(frame.wrapping_sub(self.start));
         }
         let mut result = Ok(());
-        let mut only_counted = 0;
-        for (at, &frame) in frames.iter().enumerate() {
-            if let Some(&next) = frames.get(at + AHEAD) {
-                self.fetch(next);
+        let mut done = 0;
+        loop {
+            done += self.count_singles(frames, done, mt);
+            let Some(&frame) = frames.get(done) else {
+                return result;
+            };
+            if let Some(&next) = frames.get(done + AHEAD) {
+                self.of.fetch(next.wrapping_sub(self.start));
             }
-            let n = self.number(frame).unwrap_or(u32::MAX);
-            if let Some((b, map)) = self.of.block_and_map(n / FRAMES)
-                && b.only_counts(mt)
-                && map.set(n % FRAMES)
-            {
-                b.give(mt, 1);
-                only_counted += 1;
-                if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
-                    self.run_came(n / FRAMES, n % FRAMES, Order::ZERO);
-                }
-            } else {
-                result = result.and(self.give_block(frame, Order::ZERO, mt));
+            result = result.and(self.give_block(frame, Order::ZERO, mt));
+            done += 1;
+        }
+    }
+
+    /// Gives single frames back, from the one with a number on, as long as each does no more than count. Returns how many.
+    ///
+    /// Nothing that it calls has the engine, so where the tables are stays in registers.
+    #[inline(never)]
+    fn count_singles(&mut self, frames: &[u64], from: usize, mt: usize) -> usize {
+        let awaited: [u16; TYPES] = core::array::from_fn(|mt| self.none[mt] | self.only[mt].1);
+        let is_any_awaited = awaited.iter().any(|&orders| orders != 0);
+        let mut came = None;
+        let mut counted = 0;
+        for (at, &frame) in (from..).zip(frames.get(from..).unwrap_or(&[])) {
+            if let Some(&next) = frames.get(at + AHEAD) {
+                self.of.fetch(next.wrapping_sub(self.start));
+            }
+            let n = frame.wrapping_sub(self.start);
+            let place = (n % u64::from(FRAMES)) as u32;
+            let Some((b, map)) = self.of.of_frame(n) else {
+                break;
+            };
+            if !b.only_counts(mt) || !map.set(place) {
+                break;
+            }
+            b.give(mt, 1);
+            counted += 1;
+            if is_any_awaited && is_awaited(awaited[b.mt()], map, place) {
+                came = Some((n / u64::from(FRAMES), place));
+                break;
             }
         }
-        self.free += only_counted;
-        result
+        self.free += counted as u64;
+        if let Some((i, place)) = came {
+            self.run_came(i as u32, place, Order::ZERO);
+        }
+        counted
     }
 
     #[inline(never)]

@@ -7,7 +7,8 @@ use super::absent::ABSENT;
 use super::block::Block;
 use super::gigabyte::Whole;
 use super::map::Map;
-use super::sizes::FRAMES;
+use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER};
+use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a gigabyte.
@@ -60,6 +61,12 @@ impl Tables {
     /// Aligned runs of so many blocks, a power of two.
     pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> {
         self.blocks.chunks_exact(blocks as usize)
+    }
+
+    /// A block, by the last bits of its number.
+    #[inline]
+    pub fn block_mut(&mut self, i: u32) -> &mut Block {
+        &mut self.blocks[(i % FRAMES) as usize]
     }
 
     fn into_words<'m>(self: &'m mut Tables) -> Option<&'m mut [u64]> {
@@ -148,6 +155,46 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     pub fn all(&self) -> impl Iterator<Item = (u32, &Tables)> {
         let all = (0..).zip(self.of.as_ref());
         all.filter_map(|(g, own)| Some((g, own.0.as_deref()?)))
+    }
+
+    /// The tables of the gigabyte of a frame, by its number in the span, and the place of its block there. Any number will
+    /// do: what is before the span is far behind it.
+    #[inline(always)]
+    fn at(&mut self, frame: u64) -> Option<(&mut Tables, usize)> {
+        let g = usize::try_from(frame >> LARGEST_ORDER.0).ok()?;
+        let tables = self.of.as_mut().get_mut(g)?.0.as_deref_mut()?;
+        Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
+    }
+
+    /// The block and the map of a frame, by its number in the span.
+    #[inline(always)]
+    pub fn of_frame(&mut self, frame: u64) -> Option<(&mut Block, &mut Map)> {
+        let (tables, at) = self.at(frame)?;
+        Some((&mut tables.blocks[at], &mut tables.maps[at]))
+    }
+
+    /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.
+    #[inline(always)]
+    pub fn of_block(&mut self, frame: u64) -> Option<(&mut Block, &mut Whole)> {
+        let (tables, at) = self.at(frame)?;
+        Some((&mut tables.blocks[at], &mut tables.whole))
+    }
+
+    /// Has the lines of a frame's block and map in the cache soon.
+    #[inline(always)]
+    pub fn fetch(&mut self, frame: u64) {
+        if let Some((block, map)) = self.of_frame(frame) {
+            prefetch(map);
+            prefetch(block);
+        }
+    }
+
+    /// The same for its block alone.
+    #[inline(always)]
+    pub fn fetch_block(&mut self, frame: u64) {
+        if let Some((block, _)) = self.of_block(frame) {
+            prefetch(block);
+        }
     }
 
     /// A block and its map, if it has some.
