@@ -159,10 +159,10 @@ impl Block {
     /// were asked for as `mt`. Then it is not intact, either; all of it is memory, and no frame is remembered that stayed.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        // Beside the class: with any flag the bin is a huge number, so that it is none where the block may stay.
+        // How many more frames are free than its bin says; with any flag, or without a bin, or fewer, a huge number.
         let bin_and_flags = self.word >> BIN & !(3 << (CLASS - BIN));
-        let drift = (Block::bin_of(self.free() + 1) as u64).wrapping_sub(bin_and_flags);
-        drift < DRIFT as u64 && self.used(mt) > 1
+        let drift = u64::from(self.free()).wrapping_sub(bin_and_flags * u64::from(BIN_FRAMES));
+        drift < u64::from(BIN_FRAMES) * DRIFT as u64 - 1 && self.used(mt) > 1
     }
 
     /// The number of its map of absent frames, if only a part of it is memory.

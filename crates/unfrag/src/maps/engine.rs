@@ -551,51 +551,63 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let mut result = Ok(());
         let mut done = 0;
         loop {
-            done += self.count_singles(frames, done, mt);
+            if (0..TYPES).all(|mt| self.awaited(mt) == 0) {
+                done += self.count_singles(frames.get(done..).unwrap_or(&[]), mt);
+            }
             let Some(&frame) = frames.get(done) else {
                 return result;
             };
-            if let Some(&next) = frames.get(done + AHEAD) {
-                self.of.fetch(next.wrapping_sub(self.start));
+            if let Some(&later) = frames.get(done + AHEAD) {
+                self.of.fetch(later.wrapping_sub(self.start));
             }
-            result = result.and(self.give_block(frame, Order::ZERO, mt));
+            result = result.and(self.give_single(frame, mt));
             done += 1;
         }
     }
 
-    /// Gives single frames back, from the one with a number on, as long as each does no more than count. Returns how many.
+    /// Gives single frames back as long as each does no more than count, while no run is waited for. Returns how many.
     ///
     /// Nothing that it calls has the engine, so where the tables are stays in registers.
     #[inline(never)]
-    fn count_singles(&mut self, frames: &[u64], from: usize, mt: usize) -> usize {
-        let awaited: [u16; TYPES] = core::array::from_fn(|mt| self.none[mt] | self.only[mt].1);
-        let is_any_awaited = awaited.iter().any(|&orders| orders != 0);
-        let mut came = None;
-        let mut counted = 0;
-        for (at, &frame) in (from..).zip(frames.get(from..).unwrap_or(&[])) {
-            if let Some(&next) = frames.get(at + AHEAD) {
-                self.of.fetch(next.wrapping_sub(self.start));
-            }
-            let n = frame.wrapping_sub(self.start);
-            let place = (n % u64::from(FRAMES)) as u32;
-            let Some((b, map)) = self.of.of_frame(n) else {
-                break;
-            };
-            if !b.only_counts(mt) || !map.set(place) {
+    fn count_singles(&mut self, frames: &[u64], mt: usize) -> usize {
+        let later = frames.get(AHEAD..).unwrap_or(&[]);
+        let mut done = 0;
+        for (&frame, &later) in frames.iter().zip(later) {
+            self.of.fetch(later.wrapping_sub(self.start));
+            if !self.of.count(frame.wrapping_sub(self.start), mt) {
                 break;
             }
-            b.give(mt, 1);
-            counted += 1;
-            if is_any_awaited && is_awaited(awaited[b.mt()], map, place) {
-                came = Some((n / u64::from(FRAMES), place));
-                break;
-            }
+            done += 1;
         }
-        self.free += counted as u64;
-        if let Some((i, place)) = came {
-            self.run_came(i as u32, place, Order::ZERO);
+        if done == later.len() {
+            let last = frames[done..].iter();
+            let counts = |&&frame: &&u64| self.of.count(frame.wrapping_sub(self.start), mt);
+            done += last.take_while(counts).count();
         }
-        counted
+        self.free += done as u64;
+        done
+    }
+
+    /// Gives a single frame back. If a run is waited for that it may be of, that is told.
+    fn give_single(&mut self, frame: u64, mt: usize) -> Result<(), GiveError> {
+        let n = frame.wrapping_sub(self.start);
+        if !self.of.count(n, mt) {
+            return self.give_block(frame, Order::ZERO, mt);
+        }
+        self.free += 1;
+        let (i, place) = (n / u64::from(FRAMES), n % u64::from(FRAMES));
+        let (i, place) = (i as u32, place as u32);
+        let awaited = self.awaited(self.of.block(i).mt());
+        if is_awaited(awaited, self.of.map(i), place) {
+            self.run_came(i, place, Order::ZERO);
+        }
+        Ok(())
+    }
+
+    /// The orders of which a run that comes free in a block of a type has to be told.
+    #[inline]
+    fn awaited(&self, mt: usize) -> u16 {
+        self.none[mt] | self.only[mt].1
     }
 
     #[inline(never)]

@@ -2,7 +2,7 @@
 
 use super::sizes::FRAMES;
 use crate::frame::Order;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout, transmute_mut};
 
 /// Bits of a word.
 const WORD: u32 = u64::BITS;
@@ -24,6 +24,15 @@ const STARTS: [u64; WORD_ORDER as usize] = {
     }
     starts
 };
+
+/// Sets the bit with a number, modulo those of a word; false if it was set.
+#[inline(always)]
+fn set(word: &mut u64, i: u64) -> bool {
+    let bit = 1 << (i % u64::from(WORD));
+    let was_clear = *word & bit == 0;
+    *word |= bit;
+    was_clear
+}
 
 impl Map {
     pub const EMPTY: Map = Map([0; 8]);
@@ -56,10 +65,16 @@ impl Map {
     /// Sets a bit; false if it was set.
     #[inline]
     pub fn set(&mut self, i: u32) -> bool {
-        let (word, bit) = (&mut self.0[(i / WORD) as usize], 1 << (i % WORD));
-        let was_clear = *word & bit == 0;
-        *word |= bit;
-        was_clear
+        set(&mut self.0[(i / WORD) as usize], i.into())
+    }
+
+    /// Sets the bit of a frame in the maps of a gigabyte, by the last bits of its number; false if it was set.
+    #[inline(always)]
+    pub fn set_of(maps: &mut [Map; FRAMES as usize], frame: u64) -> bool {
+        // As one array of words, which takes fewer steps to find one in.
+        let words: &mut [u64; (FRAMES * FRAMES / WORD) as usize] = transmute_mut!(maps);
+        let at = (frame / u64::from(WORD)) as usize % words.len();
+        set(&mut words[at], frame)
     }
 
     /// Clears the bits that are clear in another map.

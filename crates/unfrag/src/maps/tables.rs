@@ -166,11 +166,19 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
     }
 
-    /// The block and the map of a frame, by its number in the span.
+    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts. False, and
+    /// nothing has changed, if it is to do more, or cannot be given back.
     #[inline(always)]
-    pub fn of_frame(&mut self, frame: u64) -> Option<(&mut Block, &mut Map)> {
-        let (tables, at) = self.at(frame)?;
-        Some((&mut tables.blocks[at], &mut tables.maps[at]))
+    pub fn count(&mut self, frame: u64, mt: usize) -> bool {
+        let Some((tables, at)) = self.at(frame) else {
+            return false;
+        };
+        let block = &mut tables.blocks[at];
+        let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
+        if counts {
+            block.give(mt, 1);
+        }
+        counts
     }
 
     /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.
@@ -183,17 +191,17 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     /// Has the lines of a frame's block and map in the cache soon.
     #[inline(always)]
     pub fn fetch(&mut self, frame: u64) {
-        if let Some((block, map)) = self.of_frame(frame) {
-            prefetch(map);
-            prefetch(block);
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.maps[at]);
+            prefetch(&tables.blocks[at]);
         }
     }
 
     /// The same for its block alone.
     #[inline(always)]
     pub fn fetch_block(&mut self, frame: u64) {
-        if let Some((block, _)) = self.of_block(frame) {
-            prefetch(block);
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.blocks[at]);
         }
     }
 
