@@ -329,3 +329,35 @@ impl Block {
         self.word & TAINT != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A freed frame only counts, if the block may stay where it is and holds another one of the type, and if nothing else
+    /// is known of it.
+    #[test]
+    fn a_freed_frame_only_counts_where_nothing_else_changes() {
+        let flags = [0, INTACT, APART, TRIED, 1 << PARTIAL, 1 << STAYS | TRIED];
+        for free in 0..FRAMES {
+            for used in [1, 2, (FRAMES - free) / 2].map(|n| n.min(FRAMES - free)) {
+                for bin in (0..BINS).map(Some).chain([None]) {
+                    for class in 0..CLASSES {
+                        let mut b = Block::NO_MEMORY;
+                        b.word |= u64::from(free) | u64::from(used) << at(RECLAIMABLE);
+                        b.set_bin(bin);
+                        b.set_class(class);
+                        // What waits is in a bin of another kind.
+                        let stays = b.drift(free + 1) < DRIFT && b.drift(free) < DRIFT;
+                        for flag in flags {
+                            b.word &= !(INTACT | APART | PARTIAL_BITS | TRIED);
+                            b.word |= flag;
+                            let counts = stays && used > 1 && flag == 0;
+                            assert_eq!(b.only_counts(RECLAIMABLE), counts, "{b:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -328,6 +328,20 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_a_gigabyte_is_set_in_the_map_of_its_block() {
+        let mut maps = [Map::EMPTY; FRAMES as usize];
+        for frame in (0..1u64 << 18).step_by(if cfg!(miri) { 9973 } else { 97 }) {
+            // What is above the numbers of a gigabyte tells nothing.
+            assert!(Map::set_of(&mut maps, frame | 5 << 18));
+            assert!(!Map::set_of(&mut maps, frame), "once");
+            let (block, place) = (frame / 512, (frame % 512) as u32);
+            assert!(!maps[block as usize].set(place));
+            maps[block as usize].clear_run(place, Order(0));
+            assert!(maps.iter().all(|map| *map == Map::EMPTY));
+        }
+    }
+
+    #[test]
     fn single_frames_are_taken_from_the_lowest_on() {
         for map in maps() {
             let (mut m, mut out) = (map, [0; 40]);

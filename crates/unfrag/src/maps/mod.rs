@@ -16,7 +16,7 @@
 //!   memory: it is neither given back nor added twice.
 //!
 //! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
-//!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
+//!   blocks, and gigabytes by what stands in them. `engine`: taking. `give`: giving back.
 //! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
@@ -31,6 +31,7 @@ mod engine;
 mod error;
 mod free_blocks;
 mod gigabyte;
+mod give;
 mod map;
 mod place;
 mod report;
