@@ -10,7 +10,7 @@ use super::engine::{Engine, GIGABYTE};
 use super::error::GiveError;
 use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES};
-use super::tables::Entries;
+use super::tables::{Entries, fits};
 use crate::frame::{FrameIx, Order, Pfn};
 
 /// Blocks of a gigabyte that may be partly memory.
@@ -21,8 +21,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// gigabytes that have none are made in words off the front of `supply`.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, if some of it is beyond the span, or has been added, if `supply` has too few words,
-    /// [`EngineLayout::GIGABYTE`](super::EngineLayout::GIGABYTE) for each gigabyte without tables, or if a block would be
+    /// [`GiveError`], if there are none, if some of it is beyond the span, or has been added, if `supply` has too few words
+    /// for the gigabytes without tables, or if a block would be
     /// partly memory where 64 of its gigabyte are already. Nothing has changed then.
     pub fn add(
         &mut self,
@@ -31,7 +31,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         supply: &mut &'m mut [u64],
     ) -> Result<(), GiveError> {
         let missing = self.can_add(start, frames)?;
-        if supply.len() / super::EngineLayout::GIGABYTE < missing {
+        if !fits(supply, missing) {
             return Err(GiveError::NoTables(start));
         }
         let (first, end) = self.range(start, frames)?;

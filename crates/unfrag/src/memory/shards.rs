@@ -3,7 +3,7 @@
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::slot::Slots;
-use crate::maps::{Engine, Gigabyte, GiveError, LARGEST_ORDER};
+use crate::maps::{Engine, EngineLayout, Gigabyte, GiveError, LARGEST_ORDER};
 use crate::memory::ahead::Ahead;
 use crate::memory::config::{
     GIGABYTE, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
@@ -209,7 +209,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     }
 
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before. Tables are made in words
-    /// off the front of `supply`, [`MemoryLayout::GIGABYTE`] for each gigabyte that has none.
+    /// off the front of `supply`, for each gigabyte that has none: [`EngineLayout::of`] says how many are enough.
     ///
     /// # Errors
     /// [`GiveError`], if there are none, if some of them are in no area, or were added before, if too many blocks would be
@@ -226,7 +226,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             missing += self.shards[shard].0.lock().can_add(start, frames)?;
             Ok(())
         })?;
-        if supply.len() / MemoryLayout::GIGABYTE < missing {
+        if !EngineLayout::fits(supply, missing) {
             return Err(GiveError::NoTables(start));
         }
         self.parts(start, frames, |shard, start, frames| {
