@@ -6,7 +6,7 @@
 //!
 //! Invariant: a block that is set apart is in no bin and no whole free one, and none of its frames counts as free.
 
-use super::block::Block;
+use super::block::{Block, WAITS};
 use super::engine::Engine;
 use super::error::GiveError;
 use super::map::Map;
@@ -246,6 +246,13 @@ impl Engine<'_> {
             self.taken(i, order.frames(), mt);
         }
         Ok(())
+    }
+
+    /// Nothing in a block is left that cannot be moved: if it waited for that, it goes where it belongs.
+    pub(super) fn unbin_if_waits(&mut self, i: u32) {
+        if self.blocks[i as usize].class() == WAITS {
+            self.unbin(i);
+        }
     }
 
     /// Something was freed in a block of which a frame stayed: if it was that one, nothing of it is known to stay.

@@ -45,13 +45,17 @@ impl Bins {
     }
 
     /// Puts a block into the bin where it belongs.
-    #[inline]
+    // Each free that changes more than counts comes by, so it is part of who calls it.
+    #[inline(always)]
     pub fn link(&mut self, blocks: &mut [Block], i: u32) {
         let b = &mut blocks[i as usize];
-        let (class, bin) = self.belongs(b);
+        let (mut class, mut bin) = (b.class(), Block::bin_of(b.free()));
+        if !b.is_plain() && b.mt() == MOVABLE {
+            (class, bin) = self.belongs(b);
+            b.set_class(class);
+        }
         let head = core::mem::replace(&mut self.heads[class][bin], i);
         (b.next, b.prev) = (head, NIL);
-        b.set_class(class);
         b.set_bin(Some(bin));
         if head != NIL {
             blocks[head as usize].prev = i;
@@ -59,13 +63,15 @@ impl Bins {
         self.filled[class] |= 1 << bin;
     }
 
-    /// The class of a block, and its bin.
-    #[inline]
+    /// The class of a block of movable frames of which more is known, and its bin.
+    #[cold]
     fn belongs(&self, b: &Block) -> (usize, usize) {
-        match b.mt() {
-            MOVABLE if !b.can_be_emptied() => (WAITS, NEVER),
-            MOVABLE if b.is_waiting() => (WAITS, self.due(b)),
-            mt => (mt, Block::bin_of(b.free())),
+        if !b.can_be_emptied() {
+            (WAITS, NEVER)
+        } else if b.is_waiting() {
+            (WAITS, self.due(b))
+        } else {
+            (MOVABLE, Block::bin_of(b.free()))
         }
     }
 

@@ -292,6 +292,12 @@ impl Block {
         }
     }
 
+    /// Whether it is of one type, all of it is memory, and nothing in it is known that cannot be moved.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.word & (TAINT | PARTIAL_BITS | TRIED) == 0 && self.class() != WAITS
+    }
+
     /// Whether all of it is memory, and nothing in it is known that cannot be moved.
     #[inline]
     pub fn can_be_emptied(&self) -> bool {
