@@ -16,8 +16,8 @@ impl Engine<'_> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, or if some of it is beyond the frames of the engine, or has been added; and if a
-    /// block would be partly memory, as 512 and an eighth of all blocks, or 4095, are already. Nothing has changed then.
+    /// [`GiveError`], if there are none, or if some of it is beyond the frames of the engine, has been added, or is in a block
+    /// that is being emptied; and if a block would be partly memory, as 512 and an eighth of all blocks, or 4095, are already. Nothing has changed then.
     pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
         self.can_add(start, frames)?;
         for (ix, order) in self.pieces(start, frames)? {
@@ -42,6 +42,9 @@ impl Engine<'_> {
             let i = ix.0 / FRAMES;
             if !self.is_absent(i, ix.0 % FRAMES, order) {
                 return Err(GiveError::Present(Pfn(ix.0.into())));
+            }
+            if self.blocks[i as usize].is_apart() {
+                return Err(GiveError::InUse(Pfn(ix.0.into())));
             }
             let is_new = self.blocks[i as usize].absent() == FRAMES && last != Some(i);
             new_maps += usize::from(is_new && order < BLOCK_ORDER);

@@ -393,6 +393,21 @@ mod tests {
         });
     }
 
+    /// Memory that is added to a block that is set apart would count as free.
+    #[test]
+    fn nothing_is_added_to_what_is_set_apart() {
+        let mut memory = vec![0; EngineLayout::of(4096).words];
+        let Some(mut e) = Engine::new(4096, &mut memory) else {
+            unreachable!("as many words as the layout says");
+        };
+        assert_eq!(e.add(0, 700), Ok(()));
+        assert_eq!(e.set_apart(1, 1), Ok(188));
+        assert_eq!(e.add(700, 900), Err(GiveError::InUse(Pfn(700))));
+        assert_eq!(e.end_apart(1, 1, None), 0);
+        assert_eq!(e.add(700, 900), Ok(()));
+        assert_eq!((e.free_frames(), e.validate()), (1600, Ok(())));
+    }
+
     /// A block with a frame that stays is found again after 2 rounds, then after 4, and so on up to 62; and at once, if that
     /// frame is freed. What is allocated meanwhile goes there first.
     #[test]

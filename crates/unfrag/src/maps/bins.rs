@@ -176,6 +176,10 @@ impl Bins {
             if best.is_some_and(|(used, _)| bin + DRIFT <= Block::bin_of(FRAMES - used)) {
                 break;
             }
+            // So many are in use of each of its blocks, and more in earlier bins.
+            if FRAMES.saturating_sub(Block::most_free(bin)) > most {
+                break;
+            }
             let (mut looked_at, mut i) = (0, self.heads[MOVABLE][bin]);
             while i != NIL && looked_at < LOOKED_AT {
                 let b = &blocks[i as usize];

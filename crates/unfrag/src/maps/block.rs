@@ -236,6 +236,11 @@ impl Block {
         (free / BIN_FRAMES) as usize
     }
 
+    /// Free frames that a block of a bin has at most.
+    pub fn most_free(bin: usize) -> u32 {
+        (bin + DRIFT) as u32 * BIN_FRAMES - 1
+    }
+
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.word & INTACT != 0
