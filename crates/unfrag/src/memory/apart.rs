@@ -94,7 +94,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     }
 
     /// Has what CPUs keep given back, so that it is not in the way of who needs whole blocks.
-    pub(crate) fn drain(&self) {
+    pub(crate) fn recall(&self) {
         self.call_home();
     }
 
