@@ -9,20 +9,8 @@
 use super::block::{Block, WAITS};
 use super::engine::Engine;
 use super::error::GiveError;
-use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, type_index};
+use super::sizes::{BLOCK_ORDER, FRAMES, type_index};
 use crate::frame::{MigrateType, Order, Pfn};
-
-/// What a search for a run of blocks leaves out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seek {
-    /// Runs with more frames in use.
-    pub most: u32,
-    /// Runs that are free as a whole.
-    pub in_use_only: bool,
-    /// Runs with a frame that stayed, for as long as its block waits.
-    pub not_waiting: bool,
-}
 
 impl Engine<'_> {
     /// Begins a round: blocks with a frame that stayed may be tried again, if they have waited for so many of them.
@@ -36,47 +24,6 @@ impl Engine<'_> {
     pub(crate) fn cheapest(&mut self, most: u32) -> Option<(u32, u32)> {
         let (bins, blocks) = self.bins_of();
         bins.cheapest(blocks, most)
-    }
-
-    /// The aligned run of `2^order` frames, more than a block, of gigabyte `g` that is the cheapest to empty: its first
-    /// block, after how many of its frames are in use.
-    pub(crate) fn cheapest_run(&self, g: u32, order: Order, seek: Seek) -> Option<(u32, u32)> {
-        let blocks = run_blocks(order)?;
-        let first = g.checked_mul(FRAMES)?;
-        let of_g = self.blocks.get(first as usize..)?;
-        let runs = of_g[..of_g.len().min(FRAMES as usize)].chunks_exact(blocks as usize);
-        let mut best: Option<(u32, u32)> = None;
-        for (run, start) in runs.zip((first..).step_by(blocks as usize)) {
-            let can = |b: &Block| {
-                let waits = seek.not_waiting && b.is_waiting();
-                b.can_be_emptied() && b.absent() == 0 && !b.is_apart() && !waits
-            };
-            if !run.iter().all(can) {
-                continue;
-            }
-            let used = run.iter().map(|b| b.in_use()).sum::<u32>();
-            let is_wanted = used <= seek.most && (used > 0 || !seek.in_use_only);
-            if is_wanted && best.is_none_or(|(least, _)| used < least) {
-                best = Some((used, start));
-            }
-        }
-        best
-    }
-
-    /// Aligned runs of `2^order` frames, at least a block, that are free as a whole.
-    pub(crate) fn whole_runs(&self, order: Order) -> u32 {
-        let Some(blocks) = run_blocks(order) else {
-            return 0;
-        };
-        if blocks == 1 {
-            return self.whole_blocks();
-        }
-        let order = Order(order.0 - BLOCK_ORDER.0);
-        let of = |whole: &Map| {
-            let runs = (0..FRAMES).step_by(blocks as usize);
-            runs.filter(|&i| whole.is_free_run(i, order)).count() as u32
-        };
-        self.gigas.iter().map(|g| of(&g.whole)).sum()
     }
 
     /// Frames that setting so many blocks apart would take from those that count as free.
@@ -265,50 +212,12 @@ impl Engine<'_> {
             self.blocks[i as usize].forget();
         }
     }
-
-    /// Takes a block for what is moved beside others that can be moved: out of one of 512 frames that is in use in part. If
-    /// runs of more than a block are wanted whole, also out of one of which such a run is in use in part. `None`, if
-    /// there is none.
-    pub(crate) fn take_near(&mut self, order: Order, huge: Order) -> Option<u32> {
-        if order < BLOCK_ORDER
-            && let Some(n) = self.take_beside(order)
-        {
-            return Some(n);
-        }
-        if order >= huge || huge > LARGEST_ORDER {
-            return None;
-        }
-        let of = Order(order.0.saturating_sub(BLOCK_ORDER.0));
-        let huge = Order(huge.0 - BLOCK_ORDER.0);
-        let i = (0..).zip(self.gigas.iter()).find_map(|(g, own)| {
-            let runs = (0..FRAMES).step_by(of.frames() as usize);
-            let mut beside = runs.filter(|&i| {
-                let run = i & !(huge.frames() - 1);
-                own.whole.is_free_run(i, of) && !own.whole.is_free_run(run, huge)
-            });
-            Some(g * FRAMES + beside.next()?)
-        })?;
-        self.take_whole_run(i, of);
-        if order >= BLOCK_ORDER {
-            self.use_whole(i, of, MOVABLE);
-            self.count_free(-i64::from(order.frames()));
-            return Some(i * FRAMES);
-        }
-        self.blocks[i as usize].set_mt(MOVABLE);
-        let mut one = [0];
-        (self.take_out_of(i, &mut one, order, MOVABLE) == 1).then_some(one[0])
-    }
-}
-
-/// Blocks of a run of an order of at least a block.
-fn run_blocks(order: Order) -> Option<u32> {
-    let is_run = (BLOCK_ORDER..=LARGEST_ORDER).contains(&order);
-    is_run.then(|| 1 << (order.0 - BLOCK_ORDER.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::engine::EngineLayout;
+    use super::super::runs::Seek;
     use super::*;
     use crate::frame::MigrateType::{Movable, Unmovable};
     use std::vec;

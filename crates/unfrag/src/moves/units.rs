@@ -286,7 +286,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     fn leave(&mut self, stays: Option<Pfn>) {
         if let Some(unit) = self.unit.take() {
             self.memory.end_apart(unit.span(), stays);
-            self.left = self.left.saturating_add(1);
+            self.left = self.left.saturating_add(stays.is_some().into());
         }
     }
 
