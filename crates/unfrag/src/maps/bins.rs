@@ -155,6 +155,13 @@ impl Bins {
         chain(blocks, self.heads[class][bin])
     }
 
+    /// The blocks of movable frames: those that wait, then the fullest.
+    pub fn fullest_first<'a>(&'a self, blocks: &'a [Block]) -> impl Iterator<Item = u32> + use<'a> {
+        let bins = (0..BINS).filter(|bin| self.filled[MOVABLE] >> bin & 1 == 1);
+        let full = bins.flat_map(move |bin| chain(blocks, self.heads[MOVABLE][bin]));
+        self.waiting(blocks).chain(full)
+    }
+
     /// Begins a round: blocks that have waited for it may be tried again.
     pub fn begin_round(&mut self, blocks: &mut [Block]) {
         self.round += 1;

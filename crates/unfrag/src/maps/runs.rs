@@ -7,6 +7,9 @@ use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE};
 use crate::frame::Order;
 
+/// Full blocks of which the one in the fullest run is taken.
+const COMPARED: usize = 8;
+
 /// What a search for a run of blocks leaves out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seek {
@@ -60,14 +63,39 @@ impl Engine<'_> {
         self.gigas.iter().map(|g| of(&g.whole)).sum()
     }
 
+    /// Takes a block out of one of the fullest blocks that hold what can be moved: the one of the fullest run, as the others of
+    /// an emptier run would have to move again soon.
+    fn take_in_full_run(&mut self, order: Order, huge: Order) -> Option<u32> {
+        let blocks = run_blocks(huge).filter(|_| order < BLOCK_ORDER)? as usize;
+        let used_of = |i: u32| {
+            let start = i as usize / blocks * blocks;
+            let run = self.blocks.get(start..start + blocks).unwrap_or(&[]);
+            // One that cannot be emptied is as good as full.
+            let stays = run.iter().any(|b| !b.can_be_emptied() || b.is_waiting());
+            let used = run.iter().map(Block::in_use).sum::<u32>();
+            if stays || run.is_empty() {
+                u32::MAX
+            } else {
+                used
+            }
+        };
+        let has_run = |&i: &u32| self.maps[i as usize].find_run(order).is_some();
+        let full = self.bins().fullest_first(self.blocks).filter(has_run);
+        let i = full.take(COMPARED).max_by_key(|&i| used_of(i))?;
+        let mut one = [0];
+        (self.take_out_of(i, &mut one, order, MOVABLE) == 1).then_some(one[0])
+    }
+
     /// Takes a block for what is moved beside others that can be moved: out of one of 512 frames that is in use in part. If
     /// runs of more than a block are wanted whole, also out of one of which such a run is in use in part. `None`, if
     /// there is none.
     pub(crate) fn take_near(&mut self, order: Order, huge: Order) -> Option<u32> {
-        if order < BLOCK_ORDER
-            && let Some(n) = self.take_beside(order)
-        {
-            return Some(n);
+        let beside = match huge {
+            BLOCK_ORDER => self.take_beside(order),
+            _ => self.take_in_full_run(order, huge),
+        };
+        if beside.is_some() {
+            return beside;
         }
         if order >= huge || huge > LARGEST_ORDER {
             return None;
