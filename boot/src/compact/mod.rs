@@ -12,8 +12,9 @@ pub use world::Kernel;
 
 use crate::frames::{self, Engine, Era, Locals, Rights};
 use crate::task;
-use unfrag::drive::drive;
-use unfrag::{Begun, Gfp, MigrateType, Order, Pfn, Request};
+use unfrag::{Gfp, MigrateType, Order, Pfn};
+use unfrag_eras::drive::drive;
+use unfrag_eras::{Begun, Request};
 
 /// Compactions in vain before a request fails.
 const TRIES: u32 = 3;

@@ -1,6 +1,6 @@
 //! All frames of the machine, and who manages them: unfrag's own engine (`local`), or an era of Linux (`era`).
 //!
-//! Invariant: no call waits. What waits stands in `compact` and `daemons`.
+//! Invariant: no call waits, but for other CPUs to answer an interrupt, where they may. What waits stands in `compact` and `daemons`.
 
 mod era;
 mod local;
@@ -33,7 +33,7 @@ pub fn init(
     map: &mut MemoryMap,
     from: u64,
     cpus: usize,
-) -> Result<(), unfrag::ConfigError> {
+) -> Result<(), unfrag_eras::ConfigError> {
     static OWN: Once<Locals> = Once::new();
     static ERA: Once<Era> = Once::new();
     ENGINE.set(if name == "unfrag" {

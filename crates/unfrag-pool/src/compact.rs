@@ -1,11 +1,11 @@
-//! Compaction: an [`Evacuator`] for each node, and the owners who move what is in its way.
+//! Compaction: an [`Evacuator`], and the owners who move what is in its way.
 //!
 //! Several threads may compact at once, each with blocks of its own: nobody waits for another one's owners.
 
 use crate::calls;
 use crate::handles::HANDLES;
 use crate::inner::Inner;
-use crate::memory::{Lock, Node};
+use crate::memory::Lock;
 use crate::owner::Place;
 use crate::record::Record;
 use crate::settings::{self, DIRECT};
@@ -17,15 +17,7 @@ use unfrag::{Order, Pfn};
 impl Inner {
     /// Makes up to `wanted` whole free blocks. Returns how many it made: none, for an owner that is being called.
     pub fn compact(&self, wanted: u32, limits: Limits) -> u32 {
-        let mut gained = 0;
-        for node in &self.base.memory.nodes {
-            let goal = Goal::Blocks(wanted - gained);
-            gained += self.evacuate(node, goal, limits).gained();
-            if gained >= wanted {
-                break;
-            }
-        }
-        gained
+        self.evacuate(Goal::Blocks(wanted), limits).gained()
     }
 
     /// Makes a free block of an order for an allocation that found none, unless somebody has made one meanwhile. True, if
@@ -34,22 +26,14 @@ impl Inner {
         if order <= Order::HUGE {
             return self.base.memory.whole_blocks() > 0 || self.compact(1, DIRECT) > 0;
         }
-        // The run that is the cheapest of its node is free when this ends, for who is the first.
-        let has_run = |node: &Node| {
-            let e = self.evacuate(node, Goal::Run(order), settings::run(order));
-            e.outcome() == Outcome::Reached
-        };
-        self.base.memory.nodes.iter().any(has_run)
+        // The run is free when this ends, for who is the first.
+        let e = self.evacuate(Goal::Run(order), settings::run(order));
+        e.outcome() == Outcome::Reached
     }
 
-    /// Empties blocks of a node until a goal is reached, or the pool ends; none, for an owner that is being called.
-    pub fn evacuate<'n>(
-        &self,
-        node: &'n Node,
-        goal: Goal,
-        limits: Limits,
-    ) -> Evacuator<'n, 'static, Lock> {
-        let mut e = Evacuator::new(&node.shared, goal, limits);
+    /// Empties blocks until a goal is reached, or the pool ends; none, for an owner that is being called.
+    pub fn evacuate(&self, goal: Goal, limits: Limits) -> Evacuator<'_, 'static, Lock> {
+        let mut e = Evacuator::new(&self.base.memory.shared, goal, limits);
         // What has no record is nobody's who could move it.
         let order_of = |p: Pfn| self.base.records.of(p.0 as u32).map(|r| r.order);
         while !calls::is_inside()

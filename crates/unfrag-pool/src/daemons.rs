@@ -96,19 +96,14 @@ fn kcompactd(inner: &Inner) {
     }
 }
 
-/// Makes up to so many whole free blocks, on nodes where it has not been tried in vain a short while ago.
-fn make_ahead(inner: &Inner, mut wanted: u32) {
-    let mut has_tried = false;
-    for node in &inner.base.memory.nodes {
-        let blocks = node.shared.whole_blocks().saturating_add(wanted);
-        if wanted == 0 || !node.shared.wants_blocks(blocks, Order::HUGE) {
-            continue;
-        }
-        if !std::mem::replace(&mut has_tried, true) {
-            inner.events.compact_daemon_wake.add(1);
-        }
-        let made = inner.evacuate(node, Goal::Ahead { blocks }, AHEAD).gained();
-        inner.events.compact_daemon_success.add(made.into());
-        wanted = wanted.saturating_sub(made);
+/// Makes up to so many whole free blocks, unless it has been tried in vain a short while ago.
+fn make_ahead(inner: &Inner, wanted: u32) {
+    let memory = &inner.base.memory;
+    let blocks = memory.whole_blocks().saturating_add(wanted);
+    if wanted == 0 || !memory.shared.wants_blocks(blocks, Order::HUGE) {
+        return;
     }
+    inner.events.compact_daemon_wake.add(1);
+    let made = inner.evacuate(Goal::Ahead { blocks }, AHEAD).gained();
+    inner.events.compact_daemon_success.add(made.into());
 }

@@ -4,7 +4,6 @@ use crate::calls;
 use crate::events::Counter;
 use crate::inner::Inner;
 use crate::owner::Owner;
-use crate::threads;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -95,8 +94,6 @@ impl Inner {
                 break;
             }
         }
-        // What this thread keeps of it is for all.
-        threads::flush(&self.base.memory);
         counter.add(got as u64);
         got
     }

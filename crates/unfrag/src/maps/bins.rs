@@ -9,7 +9,7 @@
 
 use super::block::{BINS, Block, CLASSES, DRIFT, WAITS};
 use super::sizes::{FRAMES, MOVABLE, NIL};
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+use super::tables::{Directory, Entries};
 
 /// Blocks that one search for the fullest puts where they belong.
 const SETTLED: usize = 64;
@@ -21,8 +21,7 @@ const LOOKED_AT: usize = 64;
 const NEVER: usize = BINS - 1;
 
 /// The bins of all classes: the first block of each, the one that got there last.
-#[derive(Debug, FromBytes, IntoBytes, KnownLayout)]
-#[repr(C)]
+#[derive(Debug)]
 pub(super) struct Bins {
     heads: [[u32; BINS]; CLASSES],
     /// Bins that are not empty, a bit each.
@@ -32,11 +31,11 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    pub fn clear(&mut self) {
-        self.heads = [[NIL; BINS]; CLASSES];
-        self.filled = [0; CLASSES];
-        self.round = 0;
-    }
+    pub const EMPTY: Bins = Bins {
+        heads: [[NIL; BINS]; CLASSES],
+        filled: [0; CLASSES],
+        round: 0,
+    };
 
     /// Bins of a class that are not empty, a bit each; of a type, the fullest blocks first.
     #[inline]
@@ -47,8 +46,8 @@ impl Bins {
     /// Puts a block into the bin where it belongs.
     // Each free that changes more than counts comes by, so it is part of who calls it.
     #[inline(always)]
-    pub fn link(&mut self, blocks: &mut [Block], i: u32) {
-        let b = &mut blocks[i as usize];
+    pub fn link<'m, D: Entries<'m>>(&mut self, of: &mut Directory<'m, D>, i: u32) {
+        let b = of.block_mut(i);
         let (mut class, mut bin) = (b.class(), Block::bin_of(b.free()));
         if !b.is_plain() && b.mt() == MOVABLE {
             (class, bin) = self.belongs(b);
@@ -58,7 +57,7 @@ impl Bins {
         (b.next, b.prev) = (head, NIL);
         b.set_bin(Some(bin));
         if head != NIL {
-            blocks[head as usize].prev = i;
+            of.block_mut(head).prev = i;
         }
         self.filled[class] |= 1 << bin;
     }
@@ -84,18 +83,18 @@ impl Bins {
 
     /// Takes a block out of its bin. It has the class still with which it got there.
     #[inline]
-    pub fn unlink(&mut self, blocks: &mut [Block], i: u32) {
-        let b = &mut blocks[i as usize];
+    pub fn unlink<'m, D: Entries<'m>>(&mut self, of: &mut Directory<'m, D>, i: u32) {
+        let b = of.block_mut(i);
         let (class, Some(bin)) = (b.class(), b.bin()) else {
             return;
         };
         let (next, prev) = (b.next, b.prev);
         b.set_bin(None);
         if next != NIL {
-            blocks[next as usize].prev = prev;
+            of.block_mut(next).prev = prev;
         }
         if prev != NIL {
-            blocks[prev as usize].next = next;
+            of.block_mut(prev).next = next;
         } else {
             self.heads[class][bin] = next;
             if next == NIL {
@@ -107,21 +106,25 @@ impl Bins {
     /// The fullest block of a type: the first one of the first bin that belongs there. Those on the way that do not
     /// go where they belong; after so many the next one will do. For what can be moved, one that waits goes first.
     #[inline]
-    pub fn fullest(&mut self, blocks: &mut [Block], mt: usize) -> Option<u32> {
+    pub fn fullest<'m, D: Entries<'m>>(
+        &mut self,
+        of: &mut Directory<'m, D>,
+        mt: usize,
+    ) -> Option<u32> {
         if mt == MOVABLE
             && self.filled[WAITS] != 0
-            && let Some(i) = self.waiting(blocks).next()
+            && let Some(i) = self.waiting(of).next()
         {
             return Some(i);
         }
         for _ in 0..SETTLED {
             let i = self.first(mt)?;
-            let b = &blocks[i as usize];
+            let b = of.block(i);
             if b.bin() == Some(Block::bin_of(b.free())) {
                 return Some(i);
             }
-            self.unlink(blocks, i);
-            self.link(blocks, i);
+            self.unlink(of, i);
+            self.link(of, i);
         }
         self.first(mt)
     }
@@ -133,7 +136,10 @@ impl Bins {
     }
 
     /// The blocks that wait: those first that wait the longest.
-    pub fn waiting<'a>(&'a self, blocks: &'a [Block]) -> impl Iterator<Item = u32> + use<'a> {
+    pub fn waiting<'a, 'm: 'a, D: Entries<'m>>(
+        &'a self,
+        of: &'a Directory<'m, D>,
+    ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
         let (filled, heads) = (self.filled[WAITS], &self.heads[WAITS]);
         let now = (self.round % NEVER as u64) as u32;
         // Bins before that of this round are of the next time around.
@@ -142,41 +148,48 @@ impl Bins {
         [never, around, soon]
             .into_iter()
             .flat_map(high_bits)
-            .flat_map(move |bin| chain(blocks, heads[bin]))
+            .flat_map(move |bin| chain(of, heads[bin]))
     }
 
     /// The blocks of a bin.
-    pub fn of<'a>(
+    pub fn of<'a, 'm: 'a, D: Entries<'m>>(
         &self,
-        blocks: &'a [Block],
+        of: &'a Directory<'m, D>,
         class: usize,
         bin: usize,
-    ) -> impl Iterator<Item = u32> + use<'a> {
-        chain(blocks, self.heads[class][bin])
+    ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
+        chain(of, self.heads[class][bin])
     }
 
     /// The blocks of movable frames: those that wait, then the fullest.
-    pub fn fullest_first<'a>(&'a self, blocks: &'a [Block]) -> impl Iterator<Item = u32> + use<'a> {
+    pub fn fullest_first<'a, 'm: 'a, D: Entries<'m>>(
+        &'a self,
+        of: &'a Directory<'m, D>,
+    ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
         let bins = (0..BINS).filter(|bin| self.filled[MOVABLE] >> bin & 1 == 1);
-        let full = bins.flat_map(move |bin| chain(blocks, self.heads[MOVABLE][bin]));
-        self.waiting(blocks).chain(full)
+        let full = bins.flat_map(move |bin| chain(of, self.heads[MOVABLE][bin]));
+        self.waiting(of).chain(full)
     }
 
     /// Begins a round: blocks that have waited for it may be tried again.
-    pub fn begin_round(&mut self, blocks: &mut [Block]) {
+    pub fn begin_round<'m, D: Entries<'m>>(&mut self, of: &mut Directory<'m, D>) {
         self.round += 1;
         let bin = (self.round % NEVER as u64) as usize;
         while self.heads[WAITS][bin] != NIL {
             let i = self.heads[WAITS][bin];
-            self.unlink(blocks, i);
-            blocks[i as usize].set_class(MOVABLE);
-            self.link(blocks, i);
+            self.unlink(of, i);
+            of.block_mut(i).set_class(MOVABLE);
+            self.link(of, i);
         }
     }
 
     /// The block that is the cheapest to empty, after how many of its frames are in use: at most `most`. Those on the
     /// way that cannot be emptied go where they belong.
-    pub fn cheapest(&mut self, blocks: &mut [Block], most: u32) -> Option<(u32, u32)> {
+    pub fn cheapest<'m, D: Entries<'m>>(
+        &mut self,
+        of: &mut Directory<'m, D>,
+        most: u32,
+    ) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
         for bin in high_bits(self.filled[MOVABLE]) {
             // A block in a later bin has more free frames, but for the drift.
@@ -189,11 +202,11 @@ impl Bins {
             }
             let (mut looked_at, mut i) = (0, self.heads[MOVABLE][bin]);
             while i != NIL && looked_at < LOOKED_AT {
-                let b = &blocks[i as usize];
+                let b = of.block(i);
                 let (next, used) = (b.next, b.in_use());
                 if !b.can_be_emptied() {
-                    self.unlink(blocks, i);
-                    self.link(blocks, i);
+                    self.unlink(of, i);
+                    self.link(of, i);
                 } else if used <= most {
                     looked_at += 1;
                     if best.is_none_or(|(least, _)| used < least) {
@@ -218,7 +231,10 @@ fn high_bits(word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// A block, and those that follow it in its bin.
-fn chain(blocks: &[Block], first: u32) -> impl Iterator<Item = u32> + use<'_> {
+fn chain<'a, 'm: 'a, D: Entries<'m>>(
+    of: &'a Directory<'m, D>,
+    first: u32,
+) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
     let next = |i: u32| (i != NIL).then_some(i);
-    core::iter::successors(next(first), move |&i| next(blocks[i as usize].next))
+    core::iter::successors(next(first), move |&i| next(of.block(i).next))
 }

@@ -66,9 +66,6 @@ impl Block {
     /// Most tries that are counted.
     pub const MOST_TRIES: u32 = 7;
 
-    /// Most maps of absent frames that can be told apart.
-    pub const MOST_PARTIAL: usize = (PARTIAL_BITS >> PARTIAL) as usize;
-
     #[inline]
     fn count(&self, at: u32) -> u32 {
         (self.word >> at & COUNT) as u32
@@ -109,6 +106,12 @@ impl Block {
     /// Frames that were no memory are free memory.
     pub fn add(&mut self, frames: u32) {
         self.word += u64::from(frames);
+    }
+
+    /// Frames that were in use, of whatever type, are no memory any more.
+    pub fn remove(&mut self, frames: u32) {
+        self.give_back(self.mt(), frames);
+        self.word -= u64::from(frames);
     }
 
     /// Free frames are in use for a request of a type.
@@ -326,14 +329,4 @@ impl Block {
     pub fn is_tainted(&self) -> bool {
         self.word & TAINT != 0
     }
-}
-
-/// Blocks that may be partly memory, of so many: all of a gigabyte, and an eighth of all others.
-pub(super) const fn maps_of_absent(blocks: usize) -> usize {
-    let room = least(FRAMES as usize + blocks / 8, Block::MOST_PARTIAL);
-    least(room, blocks)
-}
-
-const fn least(a: usize, b: usize) -> usize {
-    if a < b { a } else { b }
 }

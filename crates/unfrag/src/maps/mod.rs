@@ -16,9 +16,9 @@
 //!   use may be freed by itself; and memory may be added at any time. **So is one that is no memory**, where a block is partly
 //!   memory: it is neither given back nor added twice.
 //!
-//! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
+//! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `error`: why frames are refused. `absent`: adding memory. `apart`: what is set apart to be emptied; `runs`: the cheapest run of blocks. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
+//! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: what is set apart to be emptied; `runs`: the cheapest run of blocks. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is
@@ -37,6 +37,7 @@ mod place;
 mod report;
 mod runs;
 mod sizes;
+mod tables;
 mod validate;
 mod view;
 
@@ -47,5 +48,6 @@ pub use report::FreeRun;
 pub(crate) use runs::Seek;
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
 pub(crate) use sizes::{TYPES, type_index};
+pub use tables::{Entries, Gigabyte};
 pub use validate::Broken;
 pub use view::BlockView;

@@ -6,7 +6,6 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 const MOST_SHIFT: u32 = 6;
 
 /// When somebody who makes whole blocks ahead of demand should try again.
-#[derive(Default)]
 pub(crate) struct Ahead {
     /// Looks since the last try.
     looks: AtomicU32,
@@ -16,6 +15,11 @@ pub(crate) struct Ahead {
 
 // Orderings: numbers that stand for themselves. A look that two threads count as one changes nothing.
 impl Ahead {
+    pub const NEW: Ahead = Ahead {
+        looks: AtomicU32::new(0),
+        shift: AtomicU32::new(0),
+    };
+
     /// Counts a look. True, if it is time to try.
     pub fn is_due(&self) -> bool {
         let looks = self.looks.load(Relaxed).saturating_add(1);
@@ -43,7 +47,7 @@ mod tests {
     /// Each try in vain doubles the looks that are passed over; one that gains something ends that.
     #[test]
     fn tries_in_vain_are_made_more_seldom() {
-        let ahead = Ahead::default();
+        let ahead = Ahead::NEW;
         let looks = |ahead: &Ahead| 1 + (0..200).take_while(|_| !ahead.is_due()).count();
         for passed in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
             assert_eq!(looks(&ahead), passed);

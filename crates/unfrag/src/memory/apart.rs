@@ -5,10 +5,11 @@
 //!
 //! Invariant: frames that are set apart are reserved: they count as free for nobody.
 
-use crate::frame::{FrameIx, MigrateType, Order, Pfn};
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
-use crate::memory::Memory;
 use crate::memory::config::GIGABYTE;
+use crate::memory::shards::Memory;
+use crate::memory::totals::Floor;
 use lock_api::RawMutex;
 
 /// Searches that find that somebody else was faster, until none is made any more.
@@ -90,38 +91,43 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Aligned runs of `2^order` frames, of order 9 to 18, that are free as a whole.
     pub fn whole_runs(&self, order: Order) -> u32 {
         let of = |shard| self.with(shard, |e| e.whole_runs(order)).unwrap_or(0);
-        (0..self.shard_count()).map(of).sum()
-    }
-
-    /// Has what CPUs keep given back, so that it is not in the way of who needs whole blocks.
-    pub(crate) fn recall(&self) {
-        self.call_home();
+        (0..self.spans().len()).map(of).sum()
     }
 
     /// Begins a round of evacuation: blocks that have waited for it may be tried again.
     pub(crate) fn begin_round(&self) {
-        for shard in 0..self.shard_count() {
+        for shard in 0..self.spans().len() {
             self.with(shard, |e| e.begin_round());
         }
     }
 
-    /// Frames by gigabytes. They must be among those that there may be.
-    fn parts(&self, span: Span) -> impl Iterator<Item = Part> + use<'_, 'm, R> {
+    /// Frames by gigabytes, as far as they are in areas.
+    fn by_gigabyte(&self, span: Span) -> impl Iterator<Item = Part> + use<'_, 'm, R> {
         let mut at = span.start;
         core::iter::from_fn(move || {
-            let number = self.number(at).filter(|_| at < span.end)?;
-            let (shard, first) = self.shard_of(number);
-            let start = number - first;
-            let left = (GIGABYTE - start % GIGABYTE).min(self.frames_of(shard) - start);
-            let frames = u64::from(left).min(span.end.0 - at.0);
-            at = Pfn(at.0 + frames);
+            let shard = self.shard_of(at.0).filter(|_| at < span.end)?;
+            let base = self.spans()[shard].start;
+            let frames = (GIGABYTE - at.0 % GIGABYTE).min(span.end.0 - at.0);
+            let start = (at.0 - base) as u32;
+            at = Pfn(at.0.saturating_add(frames));
             Some(Part {
                 shard,
-                base: self.frame(first),
+                base: Pfn(base),
                 start,
                 end: start + frames as u32,
             })
         })
+    }
+
+    /// Reserves so many free frames of a shard's node, all or none, down to the min watermark.
+    fn reserve_frames(&self, shard: usize, frames: u32) -> bool {
+        let node = self.node(shard);
+        let granted = node.reserve(frames as usize, Order::ZERO, Floor::Min);
+        let is_all = granted == frames as usize;
+        if !is_all {
+            node.add(granted, Order::ZERO);
+        }
+        is_all
     }
 
     /// Sets the run of `2^order` frames apart that is the cheapest to empty. Returns its first frame.
@@ -139,7 +145,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
                 let (_, first) = found?;
                 let blocks = 1 << (order.0 - BLOCK_ORDER.0);
                 let free = e.free_of(first, blocks).ok()?;
-                if !self.reserve_frames(free) {
+                if !self.reserve_frames(shard, free) {
                     return Some(Err(Stop::Short));
                 }
                 let set = e.set_apart(first, blocks).map_err(Stop::Wrong);
@@ -147,7 +153,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             });
             // Nothing any more: somebody else has been faster.
             if let Some(set) = set.flatten() {
-                let start = self.start_of(shard).0;
+                let start = self.spans()[shard].start;
                 return set.map(|first| Pfn(start + (u64::from(first) << BLOCK_ORDER.0)));
             }
         }
@@ -162,11 +168,11 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// The shard of the cheapest run, and its gigabyte; no gigabyte, for a single block in use, which bins find.
     fn cheapest(&self, order: Order, seek: Seek) -> Option<(usize, Option<u32>)> {
         let mut best: Option<(u32, (usize, Option<u32>))> = None;
-        for shard in 0..self.shard_count() {
+        for shard in 0..self.spans().len() {
             let by_bins = order == BLOCK_ORDER && seek.in_use_only;
             let gigabytes = match by_bins {
                 true => 0..1,
-                false => 0..self.frames_of(shard).div_ceil(GIGABYTE),
+                false => 0..(self.spans()[shard].frames / GIGABYTE) as u32,
             };
             for g in gigabytes {
                 let found = self.with(shard, |e| match by_bins {
@@ -189,22 +195,10 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// # Errors
     /// [`GiveError`], for the first frame that is none or in the way.
     pub(crate) fn can_be_emptied(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {
-        if frames == 0 {
-            return Err(GiveError::NoFrames(start));
-        }
-        let end = start.0.checked_add(frames).map(Pfn);
-        let last = end.and_then(|end| self.number(Pfn(end.0 - 1)));
-        let (Some(end), Some(_), Some(_)) = (end, self.number(start), last) else {
-            return Err(GiveError::NoMemory(match self.number(start) {
-                Some(_) => self.end(),
-                None => start,
-            }));
-        };
-        for part in self.parts(Span { start, end }) {
-            let can = self.with(part.shard, |e| {
-                e.can_be_emptied(part.start, part.frames())
-                    .map_err(|why| why.shifted(part.base))
-            });
+        self.parts(start, frames, |_, _, _| Ok(()))?;
+        let end = Pfn(start.0.saturating_add(frames));
+        for part in self.by_gigabyte(Span { start, end }) {
+            let can = self.with(part.shard, |e| e.can_be_emptied(part.start, part.frames()));
             can.unwrap_or(Err(GiveError::NoMemory(part.pfn(part.start))))?;
         }
         Ok(())
@@ -216,7 +210,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             let used = self.with(part.shard, |e| e.in_use(part.start, part.frames()));
             u64::from(used.unwrap_or(0))
         };
-        self.parts(Span { start, end }).map(of).sum()
+        self.by_gigabyte(Span { start, end }).map(of).sum()
     }
 
     /// Sets blocks apart.
@@ -224,11 +218,11 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// # Errors
     /// [`Stop`], if some are set apart already, or if it would leave too few free frames. Nothing has changed then.
     pub(crate) fn set_apart(&self, span: Span) -> Result<(), Stop> {
-        for part in self.parts(span) {
+        for part in self.by_gigabyte(span) {
             let (first, blocks) = part.blocks();
             let set = self.with(part.shard, |e| {
                 let free = e.free_of(first, blocks).map_err(Stop::Wrong)?;
-                if !self.reserve_frames(free) {
+                if !self.reserve_frames(part.shard, free) {
                     return Err(Stop::Short);
                 }
                 e.set_apart(first, blocks).map_err(Stop::Wrong)
@@ -238,10 +232,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
                 Some(Err(why)) => {
                     let end = part.pfn(first << BLOCK_ORDER.0);
                     self.end_apart(Span { end, ..span }, None);
-                    return Err(match why {
-                        Stop::Wrong(why) => Stop::Wrong(why.shifted(part.base)),
-                        why => why,
-                    });
+                    return Err(why);
                 }
                 None => return Err(Stop::Nothing),
             }
@@ -251,7 +242,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
 
     /// The first frame in use of what is set apart.
     pub(crate) fn next_in_use(&self, start: Pfn, end: Pfn) -> Option<Pfn> {
-        self.parts(Span { start, end }).find_map(|part| {
+        self.by_gigabyte(Span { start, end }).find_map(|part| {
             let found = self.with(part.shard, |e| e.next_in_use(part.start, part.end));
             Some(part.pfn(found.flatten()?))
         })
@@ -262,10 +253,9 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         let of = |part: Part| {
             let (first, blocks) = part.blocks();
             let stays = stays.and_then(|pfn| part.number(pfn));
-            self.with_counted(part.shard, |e| e.end_apart(first, blocks, stays))
-                .unwrap_or(0)
+            self.counted(part.shard, |e| e.end_apart(first, blocks, stays))
         };
-        self.parts(span).map(of).sum()
+        self.by_gigabyte(span).map(of).sum()
     }
 
     /// Takes frames that are free and set apart, with all of their blocks.
@@ -278,33 +268,28 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         end: Pfn,
         mt: MigrateType,
     ) -> Result<(), (Pfn, GiveError)> {
-        for part in self.parts(Span { start, end }) {
+        for part in self.by_gigabyte(Span { start, end }) {
             let at = part.pfn(part.start);
-            let taken = self.with_counted(part.shard, |e| {
-                let taken = e.take_apart(part.start, part.frames(), mt);
-                taken.map_err(|why| why.shifted(part.base))
-            });
-            taken
-                .unwrap_or(Err(GiveError::NoMemory(at)))
-                .map_err(|why| (at, why))?;
+            let taken = self.counted(part.shard, |e| e.take_apart(part.start, part.frames(), mt));
+            taken.map_err(|why| (at, why))?;
         }
         Ok(())
     }
 
-    /// Takes a block beside others that can be moved, from any shard, that of `near` before the others. No whole free run of
+    /// Takes a block beside others that can be moved, from the node of `near`, its shard before the others. No whole free run of
     /// order `huge` is broken for it.
     pub(crate) fn take_near(&self, order: Order, huge: Order, near: Pfn) -> Option<Pfn> {
-        if order > LARGEST_ORDER || !self.reserve_block(order) {
+        let first = self.shard_of(near.0).filter(|_| order <= LARGEST_ORDER)?;
+        let node = self.node(first);
+        if node.reserve(1, order, Floor::Min) == 0 {
             return None;
         }
-        let first = self.number(near).map_or(0, |n| self.shard_of(n).0);
-        let count = self.shard_count();
-        let got = (0..count).map(|i| (first + i) % count).find_map(|s| {
-            let n = self.with(s, |e| e.take_near(order, huge)).flatten()?;
-            Some(Pfn(self.start_of(s).0 + u64::from(n)))
-        });
+        let own = NodeId(self.spans()[first].node);
+        let others = self.shards_of(own).filter(|&s| s != first);
+        let mut all = core::iter::once(first).chain(others);
+        let got = all.find_map(|s| self.with(s, |e| e.take_near(order, huge)).flatten());
         if got.is_none() {
-            self.release_block(order);
+            node.add(1, order);
         }
         got
     }
@@ -326,26 +311,5 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         self.give_range_back(start, frames, mt)
-    }
-
-    /// The same for frames that are known to be the caller's.
-    pub(crate) fn give_range_back(
-        &self,
-        start: Pfn,
-        frames: u64,
-        mt: MigrateType,
-    ) -> Result<(), GiveError> {
-        if frames == 0 {
-            return Err(GiveError::NoFrames(start));
-        }
-        let first = self.number(start).ok_or(GiveError::NoMemory(start))?;
-        let last = start.0.checked_add(frames - 1).map(Pfn);
-        let last = last.and_then(|last| self.number(last));
-        let last = last.ok_or(GiveError::NoMemory(self.end()))?;
-        let mut result = Ok(());
-        for (ix, order) in FrameIx(first).blocks_until(FrameIx(last + 1), LARGEST_ORDER) {
-            result = result.and(self.give_back(self.frame(ix.0), order, mt));
-        }
-        result
     }
 }

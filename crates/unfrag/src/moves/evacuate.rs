@@ -38,13 +38,17 @@ type Moves<'f> = Option<&'f mut dyn FnMut(Pfn) -> Option<Order>>;
 /// nobody. When the evacuator is dropped, at whatever moment, they are used again.
 ///
 /// ```
+/// use unfrag::maps::Gigabyte;
 /// use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
 /// use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
 ///
 /// let config = MemoryConfig::new(Pfn(0), 1 << 19);
+/// let mut directory = [const { Gigabyte::NONE }; 2];
 /// let mut words = vec![0; MemoryLayout::of(&config).words];
-/// let memory = Memory::<spin::Mutex<()>>::new(config, &mut words).ok_or("no such memory")?;
-/// memory.add(Pfn(0), 1 << 19)?;
+/// let mut words = &mut words[..];
+/// let memory = Memory::<spin::Mutex<()>>::new(config);
+/// memory.start(&mut directory, &mut words)?;
+/// memory.add(Pfn(0), 1 << 19, &mut words)?;
 /// let mut page = memory.take_one(Order(0), MigrateType::Movable)?;
 ///
 /// // A device wants the first 1000 frames, where the page is.

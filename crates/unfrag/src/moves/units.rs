@@ -5,7 +5,8 @@
 use super::goal::{Goal, Limits, Outcome};
 use crate::frame::{Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
-use crate::memory::{Memory, Span, Stop};
+use crate::memory::Memory;
+use crate::memory::apart::{Span, Stop};
 use lock_api::RawMutex;
 
 /// Runs that are tried for [`Goal::Run`], and times that the frames of a [`Goal::Range`] are asked for.
@@ -106,7 +107,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     pub fn is_in_use(&mut self, at: Pfn) -> bool {
         let is_used = |u: &Units<'s, 'm, R>| u.next_in_use(at) == Some(at);
         if is_used(self) && !core::mem::replace(&mut self.has_recalled, true) {
-            self.memory.recall();
+            self.memory.drain_locals();
         }
         is_used(self)
     }
@@ -209,7 +210,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         let can = |u: &Units<'s, 'm, R>| u.memory.can_be_emptied(start, frames);
         if let Err(GiveError::InUse(_)) = can(self) {
             // What a CPU keeps may be all that is in the way.
-            self.memory.recall();
+            self.memory.drain_locals();
         }
         can(self).map_err(|why| match why {
             GiveError::InUse(at) => Outcome::Stays(at),
@@ -231,7 +232,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     fn recall_into(&mut self, unit: Unit) {
         let is_used = self.memory.next_in_use(unit.start, unit.end).is_some();
         if is_used && !core::mem::replace(&mut self.has_recalled, true) {
-            self.memory.recall();
+            self.memory.drain_locals();
         }
     }
 
@@ -317,7 +318,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         self.tries += 1;
         self.stays = Some(at);
         if is_range && core::mem::take(&mut self.is_left) && self.tries < PASSES {
-            self.memory.recall();
+            self.memory.drain_locals();
             return Some(unit);
         }
         self.leave(Some(at));

@@ -1,11 +1,10 @@
 //! Making whole free blocks while others allocate: which blocks go, what it costs, and what stays.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use super::chance::{Chance, setting};
 use std::collections::{BTreeMap, BTreeSet};
 use unfrag::maps::GiveError;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Local, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
 type Lock = spin::Mutex<()>;
@@ -30,12 +29,9 @@ type Pieces = BTreeMap<u64, u8>;
 fn memory() -> Memory<'static, Lock> {
     let config = MemoryConfig {
         locals: 2,
-        ..MemoryConfig::new(Pfn(0), (BLOCKS * 512) as u32)
+        ..MemoryConfig::new(Pfn(0), BLOCKS * 512)
     };
-    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-    let shared: Memory<Lock> = Memory::new(config, words).expect("a memory");
-    shared.add(Pfn(0), config.frames).expect("it is new");
-    shared
+    crate::support::full(config)
 }
 
 /// Takes all of it in pieces of orders below `orders`, and frees all but about `i` parts of 64 of block `i`.
@@ -312,7 +308,7 @@ fn a_report_that_goes_leaves_its_frames_free() {
     let shared = memory();
     for _ in 0..3 {
         let report = shared.report(Order(9)).expect("free memory");
-        let stretches: Vec<(Pfn, u32)> = report.stretches().collect();
+        let stretches: Vec<(Pfn, u64)> = report.stretches().collect();
         assert_eq!(stretches, [(Pfn(0), 512)], "the first one, again");
         assert_eq!(shared.counts().free, (BLOCKS - 1) * 512);
         drop(report);

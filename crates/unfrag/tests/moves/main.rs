@@ -7,5 +7,7 @@
 mod ends;
 mod goals;
 mod stays;
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 mod wrong;

@@ -1,8 +1,9 @@
 //! A memory, and what is in use of it.
 
+use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
+use unfrag::{Memory, MemoryConfig, MigrateType, Order, Pfn};
 
 pub type Lock = spin::Mutex<()>;
 pub const MOV: MigrateType = MigrateType::Movable;
@@ -54,14 +55,11 @@ impl World {
     }
 
     pub fn at(base: Pfn, frames: u64, shards: usize) -> World {
-        let config = MemoryConfig {
-            locals: 2,
-            shards,
-            ..MemoryConfig::new(base, frames as u32)
-        };
-        let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-        let memory: Memory<Lock> = Memory::new(config, words).expect("a memory");
-        memory.add(base, config.frames).expect("it is new");
+        let config = MemoryConfig::new(base, frames)
+            .with_shards(shards)
+            .with_locals(2);
+        let memory: Memory<Lock> = started(config);
+        add(&memory, base, frames).expect("it is new");
         World {
             memory: Box::leak(Box::new(memory)),
             pieces: BTreeMap::new(),

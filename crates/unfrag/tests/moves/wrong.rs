@@ -1,11 +1,14 @@
 //! Wrong calls, and the answer that each must get.
 
 use super::world::{BLOCK, Chance, MOV, UNM, World};
+use crate::support::{add, started};
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken};
 use unfrag::moves::{Goal, Limits, Move, Outcome};
 use unfrag::{Order, Pfn};
 
 const BASE: u64 = 1 << 18;
+/// The end of the area.
+const END: u64 = BASE + (1 << 18);
 const FRAMES: u64 = 20 * BLOCK + 100;
 
 /// Memory at [`BASE`], half of it in use.
@@ -24,7 +27,7 @@ fn world() -> World {
 #[test]
 fn a_goal_that_cannot_be_says_why() {
     let mut world = world();
-    let end = BASE + FRAMES;
+    let (behind, end) = (BASE + FRAMES, END);
     let range = |start, frames| Goal::Range {
         start: Pfn(start),
         frames,
@@ -34,9 +37,9 @@ fn a_goal_that_cannot_be_says_why() {
         (range(0, 0), NoFrames(Pfn(0))),
         (range(0, 1), NoMemory(Pfn(0))),
         (range(BASE - 1, 2), NoMemory(Pfn(BASE - 1))),
-        (range(end, 1), NoMemory(Pfn(end))),
+        (range(behind, 1), NoMemory(Pfn(behind))),
         (range(end - 1, 2), NoMemory(Pfn(end))),
-        (range(BASE, FRAMES + 1), NoMemory(Pfn(end))),
+        (range(end, 1), NoMemory(Pfn(end))),
         (range(BASE, u64::MAX), NoMemory(Pfn(end))),
         (range(BASE, 1 << 40), NoMemory(Pfn(end))),
         (range(u64::MAX, 1), NoMemory(Pfn(u64::MAX))),
@@ -118,12 +121,10 @@ fn a_range_that_is_not_to_be_had_is_left_as_it_is() {
     drop((e, first, one));
     world.check_to_the_last();
 
-    let words = Vec::leak(vec![0; 1 << 14]);
     let config = unfrag::MemoryConfig::new(Pfn(0), 1 << 14);
-    let memory: unfrag::Memory<super::world::Lock> =
-        unfrag::Memory::new(config, words).expect("a memory");
-    memory.add(Pfn(10), 2000).expect("new");
-    memory.add(Pfn(4000), 1000).expect("new");
+    let memory: unfrag::Memory<super::world::Lock> = started(config);
+    add(&memory, Pfn(10), 2000).expect("new");
+    add(&memory, Pfn(4000), 1000).expect("new");
     for (start, frames, hole) in [
         (0, 20, 0),
         (9, 2, 9),
@@ -186,7 +187,7 @@ fn what_has_not_moved_is_not_believed() {
                     (from, 255, NotABlock(Pfn(from))),
                     (0, 0, NoMemory(Pfn(0))),
                     (u64::MAX, 0, NoMemory(Pfn(u64::MAX))),
-                    (BASE + FRAMES, 18, NoMemory(Pfn(BASE + FRAMES))),
+                    (END, 18, NoMemory(Pfn(END))),
                 ] {
                     assert_eq!(moved(&mut e, p, o), Err(why), "{p:#x} {o}");
                 }
@@ -217,12 +218,12 @@ fn a_range_is_given_back_once() {
         // SAFETY: nothing is at a frame, so nobody can use one.
         unsafe { world.memory.give_range(Pfn(p), n, UNM) }
     };
-    let end = BASE + FRAMES;
+    let end = END;
     for (p, n, why) in [
         (BASE, 0, NoFrames(Pfn(BASE))),
         (0, 1, NoMemory(Pfn(0))),
         (BASE - 1, 2, NoMemory(Pfn(BASE - 1))),
-        (BASE, FRAMES + 1, NoMemory(Pfn(end))),
+        (BASE, (1 << 18) + 1, NoMemory(Pfn(end))),
         (BASE, u64::MAX, NoMemory(Pfn(end))),
         (end, 1, NoMemory(Pfn(end))),
         (u64::MAX, u64::MAX, NoMemory(Pfn(u64::MAX))),
