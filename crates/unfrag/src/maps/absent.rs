@@ -21,8 +21,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// gigabytes that have none are made in words off the front of `supply`.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, if some of it is beyond the span, or has been added, if `supply` has too few words
-    /// for the gigabytes without tables, or if a block would be
+    /// [`GiveError`], if there are none, if some of it is beyond the span, has been added, or is in a block that is being
+    /// emptied, if `supply` has too few words for the gigabytes without tables, or if a block would be
     /// partly memory where 64 of its gigabyte are already. Nothing has changed then.
     pub fn add(
         &mut self,
@@ -58,6 +58,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let (first, end) = self.range(start, frames)?;
         let is_absent = |i, at, order| self.is_absent(i, at, order);
         self.can_change(first, end, is_absent, GiveError::Present)?;
+        // What would be added to a block that is being emptied would count as free.
+        let is_plain = |i, _, _| self.of.find(i).is_none_or(|b| !b.is_apart());
+        self.can_change(first, end, is_plain, GiveError::InUse)?;
         let all = first / GIGABYTE..=(end - 1) / GIGABYTE;
         Ok(all.filter(|&g| self.of.get(g).is_none()).count())
     }

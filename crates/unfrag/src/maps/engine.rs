@@ -338,6 +338,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let is_single = order == Order::ZERO;
         let has_run = |&i: &u32| is_single || self.of.map(i).find_run(order).is_some();
         if mt == MOVABLE
+            && self.bins.filled(WAITS) != 0
             && let Some(i) = self.bins.waiting(&self.of).take(tried).find(has_run)
         {
             return Some(i);
@@ -633,22 +634,17 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
-        let (free, own, is_apart) = (b.free(), b.used(b.mt()), b.is_apart());
-        let (is_tried, waits) = (b.is_tried(), b.class() == WAITS);
+        let (free, own) = (b.free(), b.used(b.mt()));
+        let (is_tried, to_be_had) = (b.is_tried(), if b.is_apart() { 0 } else { frames });
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
-            if waits {
-                // For this: it goes where it belongs.
-                self.unbin(i);
-            }
+            self.unbin_if_waits(i);
         }
         if is_tried {
             self.forget_if_freed(i);
         }
         self.settle(i);
-        if !is_apart {
-            self.free += u64::from(frames);
-        }
+        self.free += u64::from(to_be_had);
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }

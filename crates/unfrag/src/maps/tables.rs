@@ -71,7 +71,7 @@ impl Tables {
     }
 
     /// Aligned runs of so many blocks, a power of two.
-    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> {
+    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> + Clone {
         self.blocks.chunks_exact(blocks as usize)
     }
 

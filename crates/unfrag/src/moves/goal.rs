@@ -89,7 +89,8 @@ pub enum Outcome {
     Copies,
     /// Nothing is left that can be emptied: what is in use cannot be moved, or stayed when it was tried a short while ago.
     Nothing,
-    /// The goal was not reached, and the last frame that nobody moved is this one.
+    /// The goal was not reached, and the last frame that nobody moved is this one. For a range with a block that holds what
+    /// cannot be moved, it is the first frame in use of that block.
     Stays(Pfn),
     /// There is no place for what should move, or too few frames would be left free meanwhile: free some first.
     NoRoom,

@@ -53,7 +53,7 @@ pub(super) struct Units<'s, 'm, R: RawMutex> {
     stays: Option<Pfn>,
     is_left: bool,
     has_begun: bool,
-    has_drained: bool,
+    has_recalled: bool,
     tries: u32,
     pub gained: u32,
     pub copied: u64,
@@ -72,7 +72,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
             stays: None,
             is_left: false,
             has_begun: false,
-            has_drained: false,
+            has_recalled: false,
             tries: 0,
             gained: 0,
             copied: 0,
@@ -106,7 +106,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     /// Whether a frame of the unit is in use. What a CPU keeps looks as if it were, and is given back before.
     pub fn is_in_use(&mut self, at: Pfn) -> bool {
         let is_used = |u: &Units<'s, 'm, R>| u.next_in_use(at) == Some(at);
-        if is_used(self) && !core::mem::replace(&mut self.has_drained, true) {
+        if is_used(self) && !core::mem::replace(&mut self.has_recalled, true) {
             self.memory.drain_locals();
         }
         is_used(self)
@@ -194,7 +194,11 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         }
         self.tries += 1;
         match found {
-            Ok(start) => Ok(Unit::new(start, order.frames().into())),
+            Ok(start) => {
+                let unit = Unit::new(start, order.frames().into());
+                self.recall_into(unit);
+                Ok(unit)
+            }
             Err(Stop::Nothing) if is_first && self.memory.has_run(order, seek(u32::MAX, false)) => {
                 Err(Outcome::Copies)
             }
@@ -216,15 +220,20 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         self.memory
             .set_apart(unit.span())
             .map_err(|why| self.why(why))?;
-        // What was kept is given back to blocks that nobody takes it from again.
-        if self.memory.next_in_use(unit.start, unit.end).is_some() {
-            self.memory.drain_locals();
-        }
+        self.recall_into(unit);
         if self.memory.in_use(unit.start, unit.end) > self.budget() {
             self.memory.end_apart(unit.span(), None);
             return Err(Outcome::Copies);
         }
         Ok(unit)
+    }
+
+    /// What CPUs keep of a unit is given back to blocks that nobody takes it from again.
+    fn recall_into(&mut self, unit: Unit) {
+        let is_used = self.memory.next_in_use(unit.start, unit.end).is_some();
+        if is_used && !core::mem::replace(&mut self.has_recalled, true) {
+            self.memory.drain_locals();
+        }
     }
 
     /// Why it ends that nothing more was set apart.
@@ -278,7 +287,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     fn leave(&mut self, stays: Option<Pfn>) {
         if let Some(unit) = self.unit.take() {
             self.memory.end_apart(unit.span(), stays);
-            self.left = self.left.saturating_add(1);
+            self.left = self.left.saturating_add(stays.is_some().into());
         }
     }
 

@@ -283,8 +283,17 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                 }
                 8 => {
                     l.flush().expect("in use");
-                    let mut e =
-                        Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(2000).most(500));
+                    let goal = match c.below(6) {
+                        0 => Goal::Run(c.of(&[Order(9), Order(10), Order(18), Order(3)])),
+                        1..3 => Goal::Range {
+                            start: Pfn(base + c.below(frames.into())),
+                            frames: 1 + c.below(1500),
+                        },
+                        3 => Goal::Ahead { blocks: 3 },
+                        _ => Goal::Blocks(1),
+                    };
+                    let limits = Limits::NONE.copies(2000).most(500).mt(MigrateType::Movable);
+                    let mut e = Evacuator::new(&s, goal, limits);
                     while let Move::Frame(from) = e.step() {
                         let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
                             continue;
@@ -302,6 +311,14 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                         if c.below(200) == 0 {
                             break;
                         }
+                    }
+                    // Some are kept, frame by frame.
+                    if let Ok(claimed) = e.into_claimed()
+                        && c.below(2) == 0
+                    {
+                        let n = claimed.frames();
+                        let first = claimed.into_pfn().0;
+                        (first..first + n).for_each(|p| own(&mut owned, Pfn(p), 0));
                     }
                 }
                 _ => {

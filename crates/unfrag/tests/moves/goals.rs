@@ -15,7 +15,7 @@ fn costs(world: &World, order: u8) -> Vec<u64> {
 #[test]
 fn the_cheapest_blocks_are_emptied_whatever_a_huge_page_is() {
     for seed in seeds(6) {
-        for (huge, wanted) in [(9, 16), (10, 10), (11, 6), (13, 1)] {
+        for (huge, wanted) in [(9, 16), (10, 20), (11, 10), (13, 3)] {
             let (mut world, mut c) = (World::new(256 * BLOCK, 1), Chance(seed));
             let levels: Vec<u64> = (0..256).map(|_| c.below(700)).collect();
             world.fill(&mut c, 1 + seed % 4, |i| levels[i as usize]);
