@@ -61,7 +61,7 @@ impl Drop for Gates<'_, '_> {
 impl<R: RawMutex> Memory<'_, R> {
     /// Gives back to the maps what all [`Local`](crate::local::Local)s keep, but for those whose CPUs are taking or giving at
     /// this moment. A request that finds nothing does so by itself; call it before something else looks for what is free,
-    /// such as a whole block. Returns how many frames came back.
+    /// such as a whole block. Returns how many frames they kept.
     ///
     /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU
     /// keeps: each is told to give it back itself, at its next free.

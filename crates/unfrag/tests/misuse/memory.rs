@@ -5,7 +5,7 @@ use unfrag::maps::GiveError::{
 };
 use unfrag::moves::{Evacuator, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Local, MAX_SHARDS, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, MAX_SHARDS, Memory, MemoryConfig, MemoryLayout};
 
 pub type Lock = spin::Mutex<()>;
 const MOV: MigrateType = MigrateType::Movable;
@@ -33,6 +33,12 @@ pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError
 pub fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
     let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
     Memory::new(config, words).expect("a memory")
+}
+
+/// The barrier of locals that one thread has.
+pub fn one_thread() -> Barrier {
+    // SAFETY: none of them is in a call while another one is.
+    unsafe { Barrier::new(|| true) }
 }
 
 fn config() -> MemoryConfig {
@@ -316,6 +322,31 @@ fn a_double_free_that_is_found_is_the_last_one() {
         let got: std::collections::BTreeSet<u64> =
             std::iter::from_fn(|| l.alloc(Order(0), MOV).ok().map(|p| p.0)).collect();
         assert_eq!(got.len() as u64, free, "each frame once");
+    }
+}
+
+/// Two free one frame, each through its own `Local`, and somebody drains both: it is counted, and there once.
+#[test]
+#[cfg_attr(miri, ignore = "it takes all frames, many times")]
+fn a_double_free_that_a_drain_finds_is_counted() {
+    for order in [0, 1, 3, 9] {
+        let s = shared(MemoryConfig {
+            barrier: Some(one_thread()),
+            ..config()
+        });
+        s.add(Pfn(SECOND), 4500).expect("new");
+        let (mut one, mut other) = (s.local().expect("a local"), s.local().expect("a local"));
+        let p = one.alloc(Order(order), MOV).expect("memory").0;
+        one.flush().expect("in use");
+        free(&mut one, p, order).expect("in use");
+        free(&mut other, p, order).expect("it cannot know");
+        assert_eq!((s.drain_locals(), s.refused()), (2 << order, 1), "{order}");
+        assert_eq!((s.free_frames(), s.counts().free), (4500, 4500), "{order}");
+        drop((one, other));
+        let mut l = s.local().expect("a local");
+        let got: std::collections::BTreeSet<u64> =
+            std::iter::from_fn(|| l.alloc(Order(0), MOV).ok().map(|p| p.0)).collect();
+        assert_eq!(got.len(), 4500, "each frame once");
     }
 }
 
