@@ -1,7 +1,7 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::arrays::{BATCH, batch, room};
+use crate::local::arrays::{BATCH, Shelf, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
@@ -64,18 +64,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
         floor: Floor,
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
+        let got = match order {
+            Order::ZERO => self.pop(self.slot.singles(t)),
+            BLOCK_ORDER => self.pop(self.slot.huge(t)),
             _ => None,
         };
-        if let Some(shelf) = shelf
-            && let Some(_inside) = self.slot.door().enter()
-            && let Some(pfn) = shelf.pop()
-        {
-            return Ok(pfn);
+        match got {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_slow(order, t, floor),
         }
-        self.alloc_slow(order, t, floor)
     }
 
     /// Gives back a block that a request of a type had, or an aligned part of one.
@@ -101,19 +98,28 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if self.shared.block(pfn, order).is_none() {
             return Err(self.shared.no_block(pfn));
         }
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
-            _ => None,
+        let is_kept = match order {
+            Order::ZERO => self.push(self.slot.singles(t), pfn, order),
+            BLOCK_ORDER => self.push(self.slot.huge(t), pfn, order),
+            _ => false,
         };
-        // Called home, no array takes anything.
-        if let Some(shelf) = shelf
-            && let Some(inside) = self.slot.door().enter()
-            && shelf.push(pfn, room(order, inside.limit()))
-        {
+        if is_kept {
             return Ok(());
         }
         self.free_slow(pfn, order, t)
+    }
+
+    #[inline(always)]
+    fn pop(&self, shelf: Shelf<'_>) -> Option<Pfn> {
+        let _inside = self.slot.door().enter()?;
+        shelf.pop()
+    }
+
+    /// Called home, no array takes anything.
+    #[inline(always)]
+    fn push(&self, shelf: Shelf<'_>, pfn: Pfn, order: Order) -> bool {
+        let inside = self.slot.door().enter();
+        inside.is_some_and(|inside| shelf.push(pfn, room(order, inside.limit())))
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.
