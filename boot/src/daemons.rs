@@ -69,7 +69,7 @@ fn kswapd(own: &Locals) {
 fn kcompactd(own: &Locals) {
     while !STOPS.load(Relaxed) {
         let keeps = KEEPS.load(Relaxed);
-        if own.shared().whole_blocks() >= keeps || !compact::make_block(own, keeps) {
+        if !compact::make_ahead(own, keeps) {
             task::sleep(LOOK);
         }
     }

@@ -1,4 +1,4 @@
-//! Flushing translations on all CPUs.
+//! Flushing translations on all CPUs, and barriers there.
 //!
 //! Invariant: when [`flush`] returns, no CPU uses a translation of these pages that was changed before the call.
 
@@ -6,6 +6,7 @@ use crate::mutex::Mutex;
 use crate::{apic, cpu};
 use core::sync::atomic::{
     AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    Ordering::SeqCst, fence,
 };
 use x86_64::VirtAddr;
 use x86_64::instructions::{interrupts, tlb};
@@ -29,13 +30,28 @@ pub fn flush(pages: &[VirtAddr]) {
         cpu::may_switch(),
         "a flush waits for other CPUs, who may wait for this one's lock"
     );
-    let _one = ONE.lock();
     COUNT.fetch_add(1, Relaxed);
+    everywhere(pages);
+}
+
+/// Has each CPU execute a full barrier: an interrupt and the answer to it are one. False, if it would have to wait where the
+/// caller must not.
+pub fn barrier() -> bool {
+    let may = cpu::may_switch();
+    if may {
+        everywhere(&[]);
+    }
+    may
+}
+
+fn everywhere(pages: &[VirtAddr]) {
+    let _one = ONE.lock();
     for (to, page) in PAGES.iter().zip(pages) {
         to.store(page.as_u64(), Relaxed);
     }
     HOW_MANY.store(pages.len().min(MOST + 1), Relaxed);
     flush_here();
+    fence(SeqCst);
     let others = cpu::count() - 1;
     if others == 0 {
         return;
@@ -55,6 +71,7 @@ pub fn flush_all() {
 /// Another CPU asks for a flush.
 pub fn answer() {
     flush_here();
+    fence(SeqCst);
     MISSING.fetch_sub(1, Release);
 }
 

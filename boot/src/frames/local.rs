@@ -6,9 +6,9 @@
 use crate::frames::rights::Rights;
 use crate::lock::IrqLock;
 use crate::memory_map::MemoryMap;
-use crate::{cpu, faults};
+use crate::{cpu, faults, tlb};
 use core::cell::UnsafeCell;
-use unfrag::{Local, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Free frames below which only interrupt handlers are served, for each CPU.
@@ -42,6 +42,8 @@ impl Locals {
             locals: cpus,
             min: reserve,
             low: reserve + LOW,
+            // SAFETY: interrupts are off while a CPU uses its `Local`, so its answer is before or behind that.
+            barrier: Some(unsafe { Barrier::new(tlb::barrier) }),
             ..MemoryConfig::new(Pfn(0), frames)
         };
         let words = MemoryLayout::of(&config).words;
@@ -90,10 +92,14 @@ impl Locals {
 
     /// Takes a block.
     pub fn alloc(&self, order: Order, mt: MigrateType, rights: Rights) -> Option<Pfn> {
-        self.with(|l| match rights {
-            Rights::Task => l.alloc(order, mt).ok(),
-            Rights::Interrupt => l.alloc_atomic(order, mt).ok(),
-        })
+        match rights {
+            Rights::Task => self.with(|l| l.alloc(order, mt).ok()).or_else(|| {
+                // What other CPUs keep, with interrupts on: they answer to one.
+                let came = cpu::may_switch() && self.shared.drain_locals() > 0;
+                came.then(|| self.with(|l| l.alloc(order, mt).ok()))?
+            }),
+            Rights::Interrupt => self.with(|l| l.alloc_atomic(order, mt).ok()),
+        }
     }
 
     /// Gives a block back.

@@ -1,6 +1,6 @@
 //! All frames of the machine, and who manages them: unfrag's own engine (`local`), or an era of Linux (`era`).
 //!
-//! Invariant: no call waits. What waits stands in `compact` and `daemons`.
+//! Invariant: no call waits, but for other CPUs to answer an interrupt, where they may. What waits stands in `compact` and `daemons`.
 
 mod era;
 mod local;

@@ -58,14 +58,9 @@ impl Base {
         // SAFETY: as the caller says.
         unsafe { threads::free(&self.memory, frame, order, mt) };
         if self.waiters.load(Relaxed) > 0 {
-            self.wake_waiters();
+            // They drain what this thread keeps of it.
+            self.freed.1.notify_all();
         }
-    }
-
-    #[cold]
-    fn wake_waiters(&self) {
-        threads::flush(&self.memory);
-        self.freed.1.notify_all();
     }
 
     /// The bytes of a block.

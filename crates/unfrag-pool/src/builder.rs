@@ -3,13 +3,14 @@
 use crate::base::Base;
 use crate::error::PoolError;
 use crate::inner::Inner;
-use crate::memory::{Marks, Memory};
+use crate::memory::Memory;
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::space::{Backing, FRAME_BYTES, Space};
 use crate::topology;
 use std::sync::Arc;
 use std::time::Duration;
+use unfrag::Marks;
 
 /// Threads that may keep frames for themselves.
 const MOST_THREADS: usize = 1 << 16;

@@ -18,7 +18,8 @@
 //! # The modules
 //! The ground first:
 //! - `space`: addresses, and memory of the system. `topology`: NUMA nodes. `error`: why there is none.
-//! - `memory`: free frames by node, each a [`Memory`](unfrag::Memory). `threads`: what each thread keeps. `counts`,
+//! - `memory`: free frames by node, each a [`Memory`](unfrag::Memory). `threads`: what each thread keeps; `barrier`: by which
+//!   others get it back. `counts`,
 //!   `events`: what is counted.
 //! - `record`: who owns a frame. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
 //!   `handles`: all such words.
@@ -39,6 +40,7 @@
 //! Invariants: a frame has one user; nothing waits, copies or calls an owner while a shard is locked.
 #![deny(unsafe_code)]
 
+mod barrier;
 mod base;
 mod bells;
 mod book;

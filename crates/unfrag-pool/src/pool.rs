@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use unfrag::MigrateType::{Movable as MovableType, Unmovable};
-use unfrag::{AllocError, Order, Pfn};
+use unfrag::{AllocError, Order};
 
 /// Memory that any number of threads allocate from: in frames of 4 KiB, and in blocks of `2^order` of them, up to a
 /// gigabyte.
@@ -193,6 +193,7 @@ impl Pool {
     /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
     /// made: none, if an [`Owner`] calls it while it is being called.
     pub fn compact(&self, blocks: u32) -> u32 {
+        self.inner.base.memory.drain();
         self.inner.compact(blocks, ALL)
     }
 
@@ -202,8 +203,8 @@ impl Pool {
     /// # Errors
     /// [`PoolError::System`].
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
-        self.flush();
         let memory = &self.inner.base.memory;
+        memory.drain();
         let whole = std::iter::from_fn(|| memory.take(Order::HUGE, MovableType, 0).ok());
         let taken: Vec<u32> = whole.take(blocks as usize).collect();
         let mut result = Ok(taken.len() as u32);
@@ -220,7 +221,8 @@ impl Pool {
         result
     }
 
-    /// Gives back what the calling thread keeps for itself, so that all have it. A thread that sleeps long does well to.
+    /// Gives back what the calling thread keeps for itself, so that the maps have it. Who finds no memory takes it from there
+    /// by himself.
     pub fn flush(&self) {
         threads::flush(&self.inner.base.memory);
     }
@@ -257,7 +259,7 @@ impl Pool {
             ..self.backing
         };
         self.inner.base.space.open(first, frames as u32, &backing)?;
-        if n.shared.add(Pfn(first.into()), frames as u32).is_err() {
+        if memory.add(first, frames as u32).is_err() {
             return Err(too_large);
         }
         used[i] += frames as u32;
@@ -269,8 +271,7 @@ impl Pool {
     /// # Errors
     /// [`Broken`](unfrag::maps::Broken), for the first that does not hold.
     pub fn validate(&self) -> Result<(), unfrag::maps::Broken> {
-        let mut nodes = self.inner.base.memory.nodes.iter();
-        nodes.try_for_each(|n| n.shared.validate())
+        self.inner.base.memory.shared.validate()
     }
 }
 

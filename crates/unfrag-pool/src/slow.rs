@@ -4,7 +4,6 @@ use crate::calls;
 use crate::events::Counter;
 use crate::inner::Inner;
 use crate::owner::Owner;
-use crate::threads;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -50,7 +49,7 @@ impl Inner {
                 done => return done,
             };
             let progress = if why == AllocError::Fragmented {
-                self.compact_for(order)
+                self.compact_direct(order)
             } else {
                 let wanted = order.frames() as usize + RECLAIM_BATCH;
                 self.reclaim(wanted, &self.events.pgsteal_direct) > 0
@@ -68,13 +67,9 @@ impl Inner {
         }
     }
 
-    fn compact_for(&self, order: Order) -> bool {
-        if order > Order::HUGE {
-            // Emptying single blocks makes no run of them.
-            return false;
-        }
+    fn compact_direct(&self, order: Order) -> bool {
         self.events.compact_stall.add(1);
-        let gained = self.compact_unless_whole();
+        let gained = self.compact_for(order);
         let outcome = if gained {
             &self.events.compact_success
         } else {
@@ -99,8 +94,6 @@ impl Inner {
                 break;
             }
         }
-        // What this thread keeps of it is for all.
-        threads::flush(&self.base.memory);
         counter.add(got as u64);
         got
     }

@@ -1,11 +1,13 @@
 //! Why a request fails.
 
-/// Why an allocation failed. Nothing changed, but that what CPUs keep may have been called home.
+/// Why an allocation failed. Nothing changed, but that what CPUs keep may have been drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
     /// The order is above the largest that a block of this memory may have.
     OrderTooLarge,
+    /// No memory that there may ever be is where the request names: of its node, below its address.
+    Nowhere,
     /// Too little memory is free, in whatever blocks.
     Short,
     /// Enough memory is free for the request, but no block of its order that it may take: moving what is in
@@ -22,6 +24,9 @@ impl core::fmt::Display for AllocError {
         f.write_str(match self {
             AllocError::OrderTooLarge => {
                 "the order is above the largest of this machine; ask for several blocks"
+            }
+            AllocError::Nowhere => {
+                "nothing of this memory is where the request names; see its node and its limit"
             }
             AllocError::Short => "too little memory is free",
             AllocError::Fragmented => {

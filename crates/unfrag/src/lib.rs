@@ -5,19 +5,31 @@
 //! ([`lock_api::RawMutex`]).
 //!
 //! ```
-//! use unfrag::{Local, Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
+//! use unfrag::maps::Gigabyte;
+//! use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
 //!
-//! // 65,536 frames from frame 0x100000 on, for up to four CPUs.
-//! let config = MemoryConfig { locals: 4, ..MemoryConfig::new(Pfn(0x10_0000), 65536) };
-//! let mut words = vec![0u64; MemoryLayout::of(&config).words];
-//! let memory: Memory<spin::Mutex<()>> = Memory::new(config, &mut words).ok_or("too few words")?;
-//! memory.add(Pfn(0x10_0000), 65536)?;
+//! // There may be frames in the first 4 GiB, and two CPUs take them.
+//! const CONFIG: MemoryConfig = MemoryConfig::new(Pfn(0), 4 << 18).with_locals(2);
+//! const ROOM: MemoryLayout = MemoryLayout::of(&CONFIG);
+//! static MEMORY: Memory<spin::Mutex<()>> = Memory::new(CONFIG);
 //!
-//! let mut cpu: Local<_> = memory.local().ok_or("more CPUs than locals")?;
-//! let huge = cpu.alloc(Order::HUGE, MigrateType::Movable)?;
-//! assert!(huge.0.is_multiple_of(512), "a block is aligned to its size");
-//! // SAFETY: nobody uses the block.
-//! unsafe { cpu.free(huge, Order::HUGE, MigrateType::Movable)? };
+//! // Room for what it knows of them, which a kernel carves out of the first frames that it finds.
+//! let mut words = vec![0; ROOM.words].leak();
+//! let directory = Vec::leak((0..ROOM.gigabytes).map(|_| Gigabyte::NONE).collect());
+//! MEMORY.start(directory, &mut words)?;
+//! // The memory map, with its holes.
+//! for (start, frames) in [(0x1, 0x9e), (0x100, 0xbff00), (0xc4000, 0x3c000)] {
+//!     MEMORY.add(Pfn(start), frames, &mut words)?;
+//! }
+//! std::thread::scope(|cpus| {
+//!     let cpu = || {
+//!         let mut cpu = MEMORY.local().expect("one for each");
+//!         let huge = cpu.alloc(Order::HUGE, MigrateType::Movable).expect("a huge page");
+//!         // SAFETY: nobody uses it.
+//!         unsafe { cpu.free(huge, Order::HUGE, MigrateType::Movable) }.expect("in use");
+//!     };
+//!     (0..2).for_each(|_| _ = cpus.spawn(cpu));
+//! });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -64,9 +76,12 @@ pub mod moves;
 pub use error::AllocError;
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn};
 pub use gfp::Gfp;
-pub use local::{Local, SINGLES};
+pub use local::{Barrier, Local, SINGLES};
 pub use lock_api;
-pub use memory::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Report};
+pub use memory::{
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report, Request,
+    StartError,
+};
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

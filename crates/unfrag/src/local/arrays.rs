@@ -1,94 +1,59 @@
-//! What a `Local` keeps: an array for each type and each frequent order.
+//! What a `Local` keeps: an array for each type and each frequent order, in words that others can read.
+//!
+//! Invariant: whoever calls a method of [`Shelf`] is the one who may touch it, by the [`Door`](crate::local::door::Door) of
+//! its slot. So all accesses are relaxed: plain moves.
 
-use crate::frame::Order;
+use crate::frame::{Order, Pfn};
 use crate::maps::{BLOCK_ORDER, TYPES};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Single frames that an array keeps at most.
 pub const SINGLES: usize = 128;
+/// Blocks that are taken or given at a time, at most.
+pub(crate) const BATCH: usize = SINGLES / 2;
 /// Blocks of orders 1 to 3 that an array keeps at most.
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
 const HUGE: usize = 16;
+/// Single frames of other nodes that are kept until they go back.
+const FAR: usize = 32;
 /// Orders 1 up to this one are kept.
 const LAST_SMALL: u8 = 3;
+const SMALL_ORDERS: usize = LAST_SMALL as usize;
 
-/// Block numbers, the last one to be handed out next.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Array<const N: usize> {
-    len: usize,
-    shown: usize,
-    of: [u32; N],
+/// First frames of blocks. Content beyond the lengths means nothing.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Arrays {
+    singles: [[AtomicU64; SINGLES]; TYPES],
+    huge: [[AtomicU64; HUGE]; TYPES],
+    small: [[[AtomicU64; SMALL]; SMALL_ORDERS]; TYPES],
+    /// Single frames of other nodes, on their way back.
+    far: [[AtomicU64; FAR]; TYPES],
 }
 
-impl<const N: usize> Array<N> {
-    const EMPTY: Array<N> = Array {
-        len: 0,
-        shown: 0,
-        of: [0; N],
-    };
+/// How many there are in each array.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Lens {
+    singles: [AtomicU32; TYPES],
+    huge: [AtomicU32; TYPES],
+    small: [[AtomicU32; SMALL_ORDERS]; TYPES],
+    far: [AtomicU32; TYPES],
+}
 
-    #[inline]
-    pub fn pop(&mut self) -> Option<u32> {
-        let last = self.len.checked_sub(1)?;
-        self.len = last;
-        self.of.get(last).copied()
-    }
-
-    /// Puts a block on the array; false, if it has `limit` of them, or if it is there as the last one.
-    #[inline]
-    pub fn push(&mut self, block: u32, limit: u32) -> bool {
-        let at = self.len;
-        if at >= limit as usize || self.of.get(at.wrapping_sub(1)) == Some(&block) {
-            return false;
-        }
-        let Some(slot) = self.of.get_mut(at) else {
-            return false;
+impl Lens {
+    /// Frames that are kept; for others a number that is out of date if the owner works.
+    pub fn frames(&self) -> u64 {
+        let sum = |lens: &[AtomicU32], order: Order| {
+            let blocks = lens.iter().map(|n| u64::from(n.load(Relaxed)));
+            blocks.sum::<u64>() << order.0
         };
-        *slot = block;
-        self.len = at + 1;
-        true
-    }
-}
-
-/// An array of any length.
-pub(crate) struct Kept<'a> {
-    pub len: &'a mut usize,
-    /// What others were told that the length is.
-    shown: &'a mut usize,
-    pub of: &'a mut [u32],
-}
-
-impl Kept<'_> {
-    /// Takes those off the rest that are among the first `goes` as well: they were freed twice. Returns one of them.
-    pub fn forget_twins(&mut self, goes: usize, order: Order) -> Option<u32> {
-        let (first, rest) = self.of[..*self.len].split_at_mut(goes);
-        // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
-        let mut bits = [0u64; 64];
-        let place = |n: u32| ((n >> order.0) as usize / 64 % 64, (n >> order.0) % 64);
-        for &n in &*first {
-            let (word, bit) = place(n);
-            bits[word] |= 1 << bit;
-        }
-        let is_twin = |n: u32| {
-            let (word, bit) = place(n);
-            bits[word] >> bit & 1 == 1 && first.contains(&n)
-        };
-        let twin = rest.iter().copied().find(|&n| is_twin(n))?;
-        let mut left = 0;
-        for i in 0..rest.len() {
-            if !is_twin(rest[i]) {
-                rest[left] = rest[i];
-                left += 1;
-            }
-        }
-        *self.len = goes + left;
-        Some(twin)
-    }
-
-    /// By how much there is more than others were told, who are told now.
-    pub fn show(&mut self) -> i32 {
-        let shown = core::mem::replace(self.shown, *self.len);
-        *self.len as i32 - shown as i32
+        let small = self.small.iter().flat_map(|of_type| (1..).zip(of_type));
+        let small = small.map(|(order, n)| sum(core::slice::from_ref(n), Order(order)));
+        let singles = sum(&self.singles, Order::ZERO) + sum(&self.far, Order::ZERO);
+        singles + sum(&self.huge, BLOCK_ORDER) + small.sum::<u64>()
     }
 }
 
@@ -107,40 +72,162 @@ pub(crate) fn batch(order: Order, limit: u32) -> usize {
     (room(order, limit) / 2).max(1) as usize
 }
 
-/// All arrays.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrays {
-    pub singles: [Array<SINGLES>; TYPES],
-    pub huge: [Array<HUGE>; TYPES],
-    small: [[Array<SMALL>; LAST_SMALL as usize]; TYPES],
+/// An array of any length: the last one in is the first one out.
+#[derive(Clone, Copy)]
+pub(crate) struct Shelf<'a> {
+    len: &'a AtomicU32,
+    of: &'a [AtomicU64],
 }
 
-impl Arrays {
-    pub const EMPTY: Arrays = Arrays {
-        singles: [Array::EMPTY; TYPES],
-        huge: [Array::EMPTY; TYPES],
-        small: [[Array::EMPTY; LAST_SMALL as usize]; TYPES],
-    };
-
+impl<'a> Shelf<'a> {
     /// The orders that are kept.
     pub fn orders() -> impl Iterator<Item = Order> {
         (0..=LAST_SMALL).map(Order).chain([BLOCK_ORDER])
     }
 
+    #[inline(always)]
+    pub fn singles(lens: &'a Lens, arrays: &'a Arrays, t: usize) -> Shelf<'a> {
+        let (len, of) = (&lens.singles[t], &arrays.singles[t]);
+        Shelf { len, of }
+    }
+
+    #[inline(always)]
+    pub fn huge(lens: &'a Lens, arrays: &'a Arrays, t: usize) -> Shelf<'a> {
+        let (len, of) = (&lens.huge[t], &arrays.huge[t]);
+        Shelf { len, of }
+    }
+
+    /// Single frames of other nodes.
+    pub fn far(lens: &'a Lens, arrays: &'a Arrays, t: usize) -> Shelf<'a> {
+        let (len, of) = (&lens.far[t], &arrays.far[t]);
+        Shelf { len, of }
+    }
+
     /// The array of an order and a type, if the order is kept.
-    pub fn of(&mut self, order: Order, mt: usize) -> Option<Kept<'_>> {
-        fn kept<const N: usize>(a: &mut Array<N>) -> Kept<'_> {
-            Kept {
-                len: &mut a.len,
-                shown: &mut a.shown,
-                of: &mut a.of,
-            }
-        }
+    pub fn of(lens: &'a Lens, arrays: &'a Arrays, order: Order, t: usize) -> Option<Shelf<'a>> {
         match order {
-            Order(0) => Some(kept(&mut self.singles[mt])),
-            Order(o @ 1..=LAST_SMALL) => Some(kept(&mut self.small[mt][usize::from(o) - 1])),
-            BLOCK_ORDER => Some(kept(&mut self.huge[mt])),
+            Order::ZERO => Some(Self::singles(lens, arrays, t)),
+            Order(o @ 1..=LAST_SMALL) => {
+                let o = usize::from(o) - 1;
+                let (len, of) = (&lens.small[t][o], &arrays.small[t][o]);
+                Some(Shelf { len, of })
+            }
+            BLOCK_ORDER => Some(Self::huge(lens, arrays, t)),
             _ => None,
         }
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        // No word that anybody else wrote can lead beyond the array.
+        (self.len.load(Relaxed) as usize).min(self.of.len())
+    }
+
+    fn set_len(self, len: usize) {
+        self.len.store(len as u32, Relaxed);
+    }
+
+    #[inline(always)]
+    pub fn pop(self) -> Option<Pfn> {
+        let last = self.len.load(Relaxed).wrapping_sub(1);
+        let word = self.of.get(last as usize)?;
+        self.len.store(last, Relaxed);
+        Some(Pfn(word.load(Relaxed)))
+    }
+
+    /// Puts a block on the array; false, if it has `limit` of them, or if it is there as the last one.
+    #[inline(always)]
+    pub fn push(self, block: Pfn, limit: u32) -> bool {
+        let at = self.len.load(Relaxed);
+        if at >= limit || self.is_last(block) {
+            return false;
+        }
+        let Some(word) = self.of.get(at as usize) else {
+            return false;
+        };
+        word.store(block.0, Relaxed);
+        self.len.store(at + 1, Relaxed);
+        true
+    }
+
+    /// Whether a block is there as the last one.
+    #[inline(always)]
+    pub fn is_last(self, block: Pfn) -> bool {
+        let last = self.len.load(Relaxed).wrapping_sub(1);
+        let word = self.of.get(last as usize);
+        word.is_some_and(|w| w.load(Relaxed) == block.0)
+    }
+
+    pub fn contains(self, block: Pfn) -> bool {
+        let mut all = self.of[..self.len()].iter();
+        all.any(|w| w.load(Relaxed) == block.0)
+    }
+
+    /// Puts blocks on an array that is empty, as many as there is room for; the last one is handed out next.
+    pub fn fill(self, blocks: impl ExactSizeIterator<Item = Pfn>) {
+        self.set_len(blocks.len().min(self.of.len()));
+        for (word, block) in self.of.iter().zip(blocks) {
+            word.store(block.0, Relaxed);
+        }
+    }
+
+    /// Takes up to a batch of those off that came last.
+    pub fn take_last(self, out: &mut [u64; BATCH]) -> &mut [u64] {
+        let len = self.len();
+        let left = len.saturating_sub(BATCH);
+        let out = &mut out[..len - left];
+        for (to, word) in out.iter_mut().zip(&self.of[left..]) {
+            *to = word.load(Relaxed);
+        }
+        self.set_len(left);
+        out
+    }
+
+    /// Takes `goes` of those off that came first; and those of the rest that are among them, which were freed twice. Returns
+    /// the first ones, and one of the twins.
+    pub fn take_first(
+        self,
+        goes: usize,
+        order: Order,
+        out: &mut [u64; BATCH],
+    ) -> (&mut [u64], Option<Pfn>) {
+        let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(BATCH));
+        let out = &mut out[..first.len()];
+        // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
+        let mut bits = [0u64; 64];
+        for (to, word) in out.iter_mut().zip(first) {
+            let n = word.load(Relaxed);
+            *to = n;
+            let place = n >> order.0;
+            bits[(place / 64 % 64) as usize] |= 1 << (place % 64);
+        }
+        let mut are_twins = false;
+        for (to, word) in self.of.iter().zip(rest) {
+            let n = word.load(Relaxed);
+            to.store(n, Relaxed);
+            let place = n >> order.0;
+            let is_set = bits[(place / 64 % 64) as usize] >> (place % 64) & 1 == 1;
+            are_twins |= is_set && out.contains(&n);
+        }
+        self.set_len(rest.len());
+        let twin = are_twins.then(|| self.forget(out)).flatten();
+        (out, twin)
+    }
+
+    /// Takes those off that are among some others. Returns one of them.
+    #[cold]
+    fn forget(self, others: &[u64]) -> Option<Pfn> {
+        let (mut left, mut twin) = (0, None);
+        for word in &self.of[..self.len()] {
+            let n = word.load(Relaxed);
+            if others.contains(&n) {
+                twin = twin.or(Some(Pfn(n)));
+            } else {
+                self.of[left].store(n, Relaxed);
+                left += 1;
+            }
+        }
+        self.set_len(left);
+        twin
     }
 }

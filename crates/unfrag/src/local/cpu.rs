@@ -1,36 +1,46 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
 use crate::error::AllocError;
-use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::arrays::{Arrays, batch, room};
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
+use crate::local::arrays::{BATCH, Shelf, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
+use crate::memory::request::From;
+use crate::memory::shards::Range;
 use crate::memory::totals::Floor;
 use lock_api::RawMutex;
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
-/// When it ends, it gives back what it keeps.
+/// What it keeps lies in the words of the memory: others [drain](Memory::drain_locals) it when they find nothing else. When
+/// it ends, it gives back what it keeps.
 pub struct Local<'s, 'm, R: RawMutex> {
-    arrays: Arrays,
-    slot: &'s Slot,
+    slot: Slot<'s>,
     shared: &'s Memory<'m, R>,
     home: usize,
+    /// The frames of its node, those alone: what it frees of them it keeps.
+    near: Range,
     /// Single frames that an array keeps, while nobody calls them home.
     limit: u32,
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
-    /// A `Local` for the caller, if there is one left.
+    /// A `Local` for the caller, if there is one left, that takes from the first node before others.
     pub fn local(&self) -> Option<Local<'_, 'm, R>> {
-        let limit = self.keeps();
-        let (i, slot) = self.claim_slot(limit)?;
+        let first = self.spans().first()?;
+        self.local_on(NodeId(first.node))
+    }
+
+    /// A `Local` for a CPU of a node, if there is one left.
+    pub fn local_on(&self, node: NodeId) -> Option<Local<'_, 'm, R>> {
+        let slots = self.slots();
+        let (i, slot) = slots.claim()?;
         Some(Local {
-            arrays: Arrays::EMPTY,
             slot,
             shared: self,
-            home: self.home_of(i),
-            limit,
+            home: self.home_of(i, node),
+            near: self.range_of(node),
+            limit: slots.limit,
         })
     }
 }
@@ -38,10 +48,11 @@ impl<'m, R: RawMutex> Memory<'m, R> {
 impl<R: RawMutex> Local<'_, '_, R> {
     /// Takes a block of `2^order` frames for a request of a type; types that nobody requests count as unmovable.
     ///
+    /// Before it fails, what all CPUs keep is given back to the maps, as [`Memory::drain_locals`] says.
+    ///
     /// # Errors
-    /// [`AllocError::OrderTooLarge`]; [`AllocError::Short`], if it would leave fewer frames than the min watermark: others
-    /// are then called home, so that a later try may succeed; [`AllocError::Fragmented`], if so many are free, but no such
-    /// block is.
+    /// [`AllocError::OrderTooLarge`]; [`AllocError::Short`], if it would leave fewer frames than the min watermark;
+    /// [`AllocError::Fragmented`], if so many are free, but no such block is.
     #[inline]
     pub fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
         self.alloc_down_to(order, mt, Floor::Min)
@@ -65,15 +76,18 @@ impl<R: RawMutex> Local<'_, '_, R> {
         floor: Floor,
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let got = match order {
-            Order::ZERO => self.arrays.singles[t].pop(),
-            BLOCK_ORDER => self.arrays.huge[t].pop(),
+        let shelf = match order {
+            Order::ZERO => Some(self.slot.singles(t)),
+            BLOCK_ORDER => Some(self.slot.huge(t)),
             _ => None,
         };
-        match got {
-            Some(n) => Ok(self.shared.frame(n)),
-            None => self.alloc_slow(order, t, floor),
+        if let Some(shelf) = shelf
+            && let Some(_inside) = self.slot.door().enter()
+            && let Some(pfn) = shelf.pop()
+        {
+            return Ok(pfn);
         }
+        self.alloc_slow(order, t, floor)
     }
 
     /// Gives back a block that a request of a type had, or an aligned part of one.
@@ -96,143 +110,149 @@ impl<R: RawMutex> Local<'_, '_, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         let t = type_index(mt);
-        let Some(n) = self.shared.block(pfn, order) else {
-            return Err(self.shared.no_block(pfn));
+        if !self.near.has_block(pfn, order) {
+            return self.free_far(pfn, order, t);
+        }
+        let shelf = match order {
+            Order::ZERO => Some(self.slot.singles(t)),
+            BLOCK_ORDER => Some(self.slot.huge(t)),
+            _ => None,
         };
         // Called home, no array takes anything.
-        let limit = self.slot.limit();
-        let is_kept = match order {
-            Order::ZERO => self.arrays.singles[t].push(n, limit),
-            BLOCK_ORDER => self.arrays.huge[t].push(n, room(order, limit)),
-            _ => false,
-        };
-        if is_kept {
+        if let Some(shelf) = shelf
+            && let Some(inside) = self.slot.door().enter()
+            && shelf.push(pfn, room(order, inside.limit()))
+        {
             return Ok(());
         }
-        self.free_slow(n, order, t)
+        self.free_slow(pfn, order, t)
+    }
+
+    /// Gives back a block of another node. Such blocks are not handed out here again: each node has its own.
+    #[cold]
+    #[inline(never)]
+    fn free_far(&mut self, pfn: Pfn, order: Order, t: usize) -> Result<(), GiveError> {
+        let mt = MigrateType::ALL[t];
+        if !self.shared.is_block(pfn, order) {
+            return Err(self.shared.no_block(pfn));
+        }
+        let shelf = self.slot.far(t);
+        let Some(_inside) = self.slot.door().enter().filter(|_| order == Order::ZERO) else {
+            return self.shared.give(&mut [pfn.0], order, mt);
+        };
+        if shelf.contains(pfn) {
+            return Err(GiveError::NotTaken(pfn));
+        }
+        if shelf.push(pfn, u32::MAX) {
+            return Ok(());
+        }
+        let mut batch = [0; BATCH];
+        let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
+        shelf.push(pfn, u32::MAX);
+        given
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.
-    fn keeps(&mut self, n: u32, order: Order, t: usize) -> bool {
+    fn keeps(&self, pfn: Pfn, order: Order, t: usize) -> bool {
         if matches!(order, Order::ZERO | BLOCK_ORDER) {
-            let kept = self.arrays.of(order, t);
-            return kept.is_some_and(|a| a.of[..*a.len].last() == Some(&n));
+            let kept = self.slot.shelf(order, t);
+            return kept.is_some_and(|a| a.is_last(pfn));
         }
-        (0..TYPES).any(|t| {
-            let kept = self.arrays.of(order, t);
-            kept.is_some_and(|a| a.of[..*a.len].contains(&n))
-        })
+        let mut all = (0..TYPES).filter_map(|t| self.slot.shelf(order, t));
+        all.any(|a| a.contains(pfn))
     }
 
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
-        if let Some(kept) = self.arrays.of(order, t)
-            && *kept.len > 0
-        {
-            *kept.len -= 1;
-            return Ok(self.shared.frame(kept.of[*kept.len]));
-        }
-        match self.take(order, t, floor) {
-            Err(AllocError::Short | AllocError::Fragmented) => {
-                // What it keeps of other types and orders may be what is missing.
-                self.flush_quietly();
-                let got = self.take(order, t, floor);
-                if got.is_err() {
-                    self.shared.call_home();
-                    self.slot.set_limit(self.limit);
-                }
-                got
-            }
+        let got = match (self.slot.door().enter(), self.slot.shelf(order, t)) {
+            (Some(_inside), Some(shelf)) => match shelf.pop() {
+                Some(pfn) => return Ok(pfn),
+                None => self.refill(shelf, order, t),
+            },
+            // Somebody drains it: he is not waited for.
+            (None, _) | (_, None) => self.take_one(order, t, floor),
+        };
+        match got {
+            Err(AllocError::Short | AllocError::Fragmented) => self.alloc_short(order, t, floor),
             got => got,
         }
     }
 
-    /// Takes a batch, and one block of it; or the one alone, if there is no room for more above the min watermark.
-    fn take(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
-        match self.refill(order, t) {
-            Err(AllocError::Short) if floor == Floor::Zero => {
-                let mut one = [0];
-                let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
-                self.shared.take(&mut one, order, mt, from)?;
-                Ok(self.shared.frame(one[0]))
-            }
-            got => got,
-        }
+    /// What this CPU keeps of other types and orders may be what is missing, then what others keep.
+    fn alloc_short(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
+        self.flush_quietly();
+        self.take_one(order, t, floor).or_else(|why| {
+            let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
+            self.shared.take_drained(order, mt, from, why)
+        })
     }
 
-    /// Takes a batch, and one block of it.
-    fn refill(&mut self, order: Order, t: usize) -> Result<Pfn, AllocError> {
-        let mut single = [0];
-        let (shared, from) = (self.shared, (self.home, Floor::Min));
-        let mut kept = self.arrays.of(order, t);
-        let batch = kept.as_mut().map_or(&mut single[..], |a| {
-            let n = batch(order, self.limit);
-            &mut a.of[..n]
-        });
-        let got = shared.take(batch, order, MigrateType::ALL[t], from)?;
-        let last = got - 1;
+    /// Takes a block from the maps.
+    fn take_one(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
+        let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
+        self.shared.take_frame(order, mt, from)
+    }
+
+    /// Takes a batch for an empty array from the maps, and one block of it.
+    fn refill(&self, shelf: Shelf<'_>, order: Order, t: usize) -> Result<Pfn, AllocError> {
+        let mut blocks = [0; BATCH];
+        let blocks = &mut blocks[..batch(order, self.limit)];
+        let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
+        let got = self.shared.take(blocks, order, mt, from)?;
         // The lowest is handed out first.
-        batch[..got].reverse();
-        let n = batch[last];
-        if let Some(mut a) = kept {
-            *a.len = last;
-            self.slot.add_held(a.show() << order.0);
-        }
-        Ok(shared.frame(n))
+        shelf.fill(blocks[1..got].iter().rev().copied().map(Pfn));
+        Ok(Pfn(blocks[0]))
     }
 
     #[cold]
     #[inline(never)]
-    fn free_slow(&mut self, n: u32, order: Order, t: usize) -> Result<(), GiveError> {
-        if self.keeps(n, order, t) {
-            return Err(GiveError::NotTaken(self.shared.frame(n)));
+    fn free_slow(&mut self, pfn: Pfn, order: Order, t: usize) -> Result<(), GiveError> {
+        let mt = MigrateType::ALL[t];
+        let Some(inside) = self.slot.door().enter() else {
+            // Somebody drains it: he is not waited for.
+            return self.shared.give(&mut [pfn.0], order, mt);
+        };
+        if self.keeps(pfn, order, t) {
+            return Err(GiveError::NotTaken(pfn));
         }
         let mut result = Ok(());
-        if self.slot.limit() == 0 {
-            self.slot.set_limit(self.limit);
-            result = self.flush();
+        if inside.limit() == 0 {
+            result = self.shared.empty(self.slot);
+            inside.answer(self.limit);
         }
-        let Some(mut kept) = self.arrays.of(order, t) else {
-            return result.and(self.shared.give(&mut [n], order, MigrateType::ALL[t]));
+        let Some(shelf) = self.slot.shelf(order, t) else {
+            return result.and(self.shared.give(&mut [pfn.0], order, mt));
         };
-        let len = *kept.len;
-        if len >= room(order, self.limit).max(1) as usize {
-            // The older half.
-            let goes = batch(order, self.limit).min(len);
-            if let Some(twin) = kept.forget_twins(goes, order) {
-                result = result.and(Err(GiveError::NotTaken(self.shared.frame(twin))));
+        let most = room(order, self.limit).max(1);
+        if shelf.len() >= most as usize {
+            let mut first = [0; BATCH];
+            let (first, twin) = shelf.take_first(batch(order, self.limit), order, &mut first);
+            if let Some(twin) = twin {
+                result = result.and(Err(GiveError::NotTaken(twin)));
             }
-            let len = *kept.len;
-            let given = self
-                .shared
-                .give(&mut kept.of[..goes], order, MigrateType::ALL[t]);
-            result = result.and(given);
-            kept.of.copy_within(goes..len, 0);
-            *kept.len -= goes;
-            self.slot.add_held(kept.show() << order.0);
+            result = result.and(self.shared.give(first, order, mt));
         }
-        kept.of[*kept.len] = n;
-        *kept.len += 1;
+        if !shelf.push(pfn, most) {
+            // It was the last one of those that are kept.
+            result = result.and(Err(GiveError::NotTaken(pfn)));
+        }
         result
     }
 
-    /// Gives back all that is kept.
+    /// Gives back all that is kept; what somebody else drains at this moment, he gives back.
     ///
     /// # Errors
     /// [`GiveError`], for the first block that was refused, since it had been freed twice. All others are free then.
     pub fn flush(&mut self) -> Result<(), GiveError> {
-        let mut result = Ok(());
-        for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
-            for order in Arrays::orders() {
-                let Some(mut kept) = self.arrays.of(order, t) else {
-                    continue;
-                };
-                let len = core::mem::take(kept.len);
-                result = result.and(self.shared.give(&mut kept.of[..len], order, mt));
-                self.slot.add_held(kept.show() << order.0);
-            }
+        let door = self.slot.door();
+        if !door.shut() {
+            return Ok(());
         }
+        let gate = Gate(self.slot, self.limit);
+        // No barrier is needed: the owner is not inside, but here.
+        let result = self.shared.empty(self.slot);
+        drop(gate);
         result
     }
 
@@ -244,9 +264,18 @@ impl<R: RawMutex> Local<'_, '_, R> {
     }
 }
 
+/// The gate of a slot that its owner has shut: however the flush ends, it is opened.
+struct Gate<'s>(Slot<'s>, u32);
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        self.0.door().open(self.1);
+    }
+}
+
 impl<R: RawMutex> Drop for Local<'_, '_, R> {
     fn drop(&mut self) {
         self.flush_quietly();
-        self.slot.release();
+        self.slot.door().leave();
     }
 }

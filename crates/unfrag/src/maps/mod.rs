@@ -15,9 +15,9 @@
 //!   use may be freed by itself; and memory may be added at any time. **So is one that is no memory**, where a block is partly
 //!   memory: it is neither given back nor added twice.
 //!
-//! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
+//! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `error`: why frames are refused. `absent`: adding memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
+//! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is
@@ -35,14 +35,17 @@ mod map;
 mod place;
 mod report;
 mod sizes;
+mod tables;
 mod validate;
 mod view;
 
+pub(crate) use apart::Seek;
 pub use engine::{Engine, EngineCounts, EngineLayout};
 pub use error::GiveError;
 pub use free_blocks::FreeBlocks;
 pub use report::FreeRun;
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
 pub(crate) use sizes::{TYPES, type_index};
+pub use tables::{Entries, Gigabyte};
 pub use validate::Broken;
 pub use view::BlockView;

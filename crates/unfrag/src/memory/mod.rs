@@ -6,16 +6,17 @@
 //! watermark and the misses of the maps are paid once for up to 64 frames. The maps take what a `Local` keeps as in use; so
 //! a frame that is freed twice is found when the batch with it is given back.
 //!
-//! When memory is short, each `Local` is called home through the limit in its slot, which a free compares with anyway.
+//! When memory is short, whoever finds nothing drains what all others keep: see [`local`](crate::local).
 //!
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `report`: [`Report`], free
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `apart`: what is
+//!   set apart to be emptied; `ahead`: when that is worth a try before demand. `report`: [`Report`], free
 //!   page reporting.
 //!
-//! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
-//! no two locks are held at once.
+//! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's, or on its way between them in the hands of
+//! one. Nothing waits while a lock is held, and no two locks are held at once.
 //!
 //! The words of a memory are behind locks, so one that has them for long does not serve as one that has them for a shorter
 //! time:
@@ -26,12 +27,18 @@
 //! }
 //! ```
 
+mod ahead;
+pub(crate) mod apart;
 pub(crate) mod config;
 mod report;
-mod shards;
+pub(crate) mod request;
+pub(crate) mod shards;
 pub(crate) mod totals;
+mod view;
 
-pub use config::{MAX_SHARDS, MemoryConfig, MemoryLayout};
+pub use config::{
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
+};
 pub use report::Report;
-pub(crate) use shards::Apart;
+pub use request::Request;
 pub use shards::Memory;

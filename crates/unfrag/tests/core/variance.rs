@@ -2,15 +2,17 @@
 
 use crate::types::{BOTH, check, differences, traits};
 use unfrag::arena::Arena;
-use unfrag::maps::Engine;
-use unfrag::moves::{Evacuator, Place};
+use unfrag::maps::{Engine, Gigabyte};
+use unfrag::moves::{Claimed, Evacuator, Place};
 use unfrag::{Local, Memory, Report};
 
 /// The types that are covered here.
-const TYPES: [&str; 7] = [
+const TYPES: [&str; 9] = [
     "Arena",
+    "Claimed",
     "Engine",
     "Evacuator",
+    "Gigabyte",
     "Local",
     "Memory",
     "Place",
@@ -19,15 +21,15 @@ const TYPES: [&str; 7] = [
 
 type Lock = spin::Mutex<()>;
 
-/// Compiles as long as each type is covariant, as its line says. What is behind a lock, the memory of a [`Memory`], is not;
+/// Compiles as long as each type is covariant, as its line says. What leads to tables, an [`Engine`], or is behind a lock, a [`Memory`], is not;
 /// an example in its module that must not compile holds that.
 #[allow(dead_code)]
 fn covariant<'short, 'long: 'short>() {
     // Lent when they are made, for all their life: the words of their tables.
     let _: fn(Arena<'long>) -> Arena<'short> = |x| x;
-    let _: fn(Engine<'long>) -> Engine<'short> = |x| x;
     // Borrow what is above.
     let _: fn(Local<'long, 'long, Lock>) -> Local<'short, 'long, Lock> = |x| x;
+    let _: fn(Claimed<'long, 'long, Lock>) -> Claimed<'short, 'long, Lock> = |x| x;
     let _: fn(Place<'long, 'long, Lock>) -> Place<'short, 'long, Lock> = |x| x;
     let _: fn(Report<'long, 'long, Lock>) -> Report<'short, 'long, Lock> = |x| x;
     let _: fn(Evacuator<'long, 'long, Lock>) -> Evacuator<'short, 'long, Lock> = |x| x;
@@ -39,6 +41,8 @@ fn what_may_go_to_another_thread() {
         Arena<'static>,
         Memory<'static, Lock>,
         Engine<'static>,
+        Gigabyte<'static>,
+        Claimed<'static, 'static, Lock>,
         Place<'static, 'static, Lock>,
         Report<'static, 'static, Lock>,
         Evacuator<'static, 'static, Lock>,

@@ -8,6 +8,8 @@ mod engine;
 mod marks;
 mod memory;
 mod model;
+#[path = "../support/mod.rs"]
+mod support;
 
 /// Numbers by chance.
 struct Chance(u64);
