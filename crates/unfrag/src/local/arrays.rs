@@ -151,11 +151,13 @@ impl<'a> Shelf<'a> {
         all.any(|w| w.load(Relaxed) == block.0)
     }
 
-    /// Puts blocks on an array that is empty, as many as there is room for; the last one is handed out next.
-    pub fn fill(self, blocks: impl ExactSizeIterator<Item = Pfn>) {
-        self.set_len(blocks.len().min(self.of.len()));
-        for (word, block) in self.of.iter().zip(blocks) {
-            word.store(block.0, Relaxed);
+    /// Puts blocks on an array that is empty, as many as there is room for; the first one is handed out next.
+    pub fn fill(self, blocks: &[u32], frame: impl Fn(u32) -> Pfn) {
+        let count = blocks.len().min(self.of.len());
+        self.set_len(count);
+        let words = self.of[..count].iter().rev();
+        for (word, &n) in words.zip(&blocks[..count]) {
+            word.store(frame(n).0, Relaxed);
         }
     }
 
@@ -182,19 +184,20 @@ impl<'a> Shelf<'a> {
         let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(BATCH));
         let out = &mut out[..first.len()];
         // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
+        // Neighbours are in words of their own, so that none waits for the last one.
         let mut bits = [0u64; 64];
         for (to, word) in out.iter_mut().zip(first) {
             let n = word.load(Relaxed);
             *to = n;
             let place = n >> order.0;
-            bits[(place / 64 % 64) as usize] |= 1 << (place % 64);
+            bits[(place % 64) as usize] |= 1 << (place / 64 % 64);
         }
         let mut are_twins = false;
         for (to, word) in self.of.iter().zip(rest) {
             let n = word.load(Relaxed);
             to.store(n, Relaxed);
             let place = n >> order.0;
-            let is_set = bits[(place / 64 % 64) as usize] >> (place % 64) & 1 == 1;
+            let is_set = bits[(place % 64) as usize] >> (place / 64 % 64) & 1 == 1;
             are_twins |= is_set && out.contains(&n);
         }
         self.set_len(rest.len());

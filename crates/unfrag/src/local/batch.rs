@@ -22,7 +22,8 @@ impl<R: RawMutex> Memory<'_, R> {
         let wanted = wanted.min(BATCH);
         let got = self.take(&mut blocks[..wanted], order, mt, from)?;
         // The lowest is handed out first.
-        shelf.fill(blocks[1..got].iter().rev().map(|&n| self.frame(n)));
+        let base = self.frame(0).0;
+        shelf.fill(&blocks[1..got], |n| Pfn(base + u64::from(n)));
         Ok(self.frame(blocks[0]))
     }
 
