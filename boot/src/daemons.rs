@@ -5,9 +5,9 @@ use crate::frames::{self, Engine, Era, LOW, Locals};
 use crate::{cache, task};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use unfrag::NodeId;
-use unfrag::compact::Kcompactd;
-use unfrag::drive::{Operation, World};
-use unfrag::reclaim::{Answer, Kswapd, Need, Step};
+use unfrag_eras::compact::Kcompactd;
+use unfrag_eras::drive::{Operation, World};
+use unfrag_eras::reclaim::{Answer, Kswapd, Need, Step};
 
 /// Frames that kswapd asks for at a time.
 const BATCH: usize = 32;
@@ -69,7 +69,7 @@ fn kswapd(own: &Locals) {
 fn kcompactd(own: &Locals) {
     while !STOPS.load(Relaxed) {
         let keeps = KEEPS.load(Relaxed);
-        if own.shared().whole_blocks() >= keeps || !compact::make_block(own, keeps) {
+        if !compact::make_ahead(own, keeps) {
             task::sleep(LOOK);
         }
     }

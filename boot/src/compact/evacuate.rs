@@ -7,33 +7,46 @@ use crate::frames::Locals;
 use crate::lock::IrqLock;
 use crate::mutex::Mutex;
 use crate::owners;
-use unfrag::moves::{Evacuator, Move};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{Order, Pfn};
 
 type Own<'s> = Evacuator<'s, 'static, IrqLock>;
 
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Most copies for a block.
+/// Blocks with more frames in use are not worth it.
 const MOST: u32 = 448;
+const LIMITS: Limits = Limits::NONE.copies(4 * MOST as u64).most(MOST);
 
 /// Frames that have been moved ahead of the question: all of a block, up to this one.
 struct Ahead {
     last: Option<Pfn>,
 }
 
-/// Makes a whole free block, unless there are `enough` already. False, if there is none to be made.
-pub fn make_block(own: &Locals, enough: u32) -> bool {
+/// Makes a whole free block, unless there is one already. False, if there is none to be made.
+pub fn make_block(own: &Locals) -> bool {
     let _one = ONE.lock();
-    let memory = own.shared();
-    if memory.whole_blocks() >= enough {
-        return true;
+    own.shared().whole_blocks() > 0 || evacuate(own, Goal::Blocks(1))
+}
+
+/// Makes whole free blocks ahead of demand, if some are missing to `blocks` and it is worth a try. False, if it made none.
+pub fn make_ahead(own: &Locals, blocks: u32) -> bool {
+    if !own.shared().wants_blocks(blocks, Order::HUGE) {
+        return false;
     }
+    let _one = ONE.lock();
+    evacuate(own, Goal::Ahead { blocks })
+}
+
+/// Empties blocks; whether it made some whole.
+fn evacuate(own: &Locals, goal: Goal) -> bool {
     own.flush();
-    let mut evacuator = Evacuator::new(memory, 1, 4 * MOST, MOST);
+    let mut evacuator = Evacuator::new(own.shared(), goal, LIMITS);
     let mut ahead = Ahead { last: None };
-    while let Move::Frame(from) = evacuator.step() {
-        if ahead.moves(own, &evacuator, from) {
+    // What nobody owns cannot be moved.
+    let order_of = |p| owners::of(p).map(|_| Order(0));
+    while let Move::Frame(from) = evacuator.step_if(order_of) {
+        if ahead.moves(&mut evacuator, from) {
             // SAFETY: No page is mapped to the frame any more, and its owner has the new one.
             let moved = unsafe { evacuator.moved(from, Order(0)) };
             moved.expect("what was moved was in use");
@@ -44,13 +57,11 @@ pub fn make_block(own: &Locals, enough: u32) -> bool {
 
 impl Ahead {
     /// Moves a frame, with those that will be asked for after it, unless it has been. False, if it stays.
-    fn moves(&mut self, own: &Locals, evacuator: &Own<'_>, from: Pfn) -> bool {
+    fn moves(&mut self, evacuator: &mut Own<'_>, from: Pfn) -> bool {
         let is_moved = self.last.is_some_and(|last| from <= last);
         if !is_moved {
             self.last = relocate(evacuator, from);
             if self.last.is_none() {
-                // Another CPU may keep it.
-                own.shared().drain_locals();
                 return false;
             }
         }
@@ -62,7 +73,7 @@ impl Ahead {
 }
 
 /// Moves the pages from a frame on, as far as somebody moves them. Returns the last one.
-fn relocate(evacuator: &Own<'_>, from: Pfn) -> Option<Pfn> {
+fn relocate(evacuator: &mut Own<'_>, from: Pfn) -> Option<Pfn> {
     let mut batch = Batch::new();
     let mut last = None;
     let mut next = Some(from);

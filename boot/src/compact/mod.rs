@@ -6,14 +6,15 @@ mod evacuate;
 mod moves;
 mod world;
 
-pub use evacuate::make_block;
+pub use evacuate::{make_ahead, make_block};
 pub use moves::copies;
 pub use world::Kernel;
 
 use crate::frames::{self, Engine, Era, Locals, Rights};
 use crate::task;
-use unfrag::drive::drive;
-use unfrag::{Begun, Gfp, MigrateType, Order, Pfn, Request};
+use unfrag::{Gfp, MigrateType, Order, Pfn};
+use unfrag_eras::drive::drive;
+use unfrag_eras::{Begun, Request};
 
 /// Compactions in vain before a request fails.
 const TRIES: u32 = 3;
@@ -34,7 +35,7 @@ pub fn huge_page() -> Option<Pfn> {
 }
 
 fn own_huge_page(own: &Locals) -> Option<Pfn> {
-    while own.room() >= Order::HUGE.frames().into() && make_block(own, 1) {
+    while own.room() >= Order::HUGE.frames().into() && make_block(own) {
         // Another task may have been faster.
         let got = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
         if got.is_some() {

@@ -4,10 +4,11 @@ use super::moves::Batch;
 use crate::frames::{Era, Waker};
 use crate::owners::{self, Owner};
 use crate::{cache, task};
-use unfrag::drive::World;
-use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
-use unfrag::reclaim::{Answer, Eviction, Need, Verdict, Verdicts};
-use unfrag::{CpuId, Manager};
+use unfrag::CpuId;
+use unfrag_eras::Manager;
+use unfrag_eras::drive::World;
+use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
+use unfrag_eras::reclaim::{Answer, Eviction, Need, Verdict, Verdicts};
 
 /// A task of this kernel.
 pub struct Kernel<'e>(pub &'e Era);

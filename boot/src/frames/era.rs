@@ -7,14 +7,12 @@ use crate::frames::rights::Rights;
 use crate::lock::Spin;
 use crate::memory_map::MemoryMap;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use unfrag::frame::{MAX_ZONES, OwnerId};
-use unfrag::reclaim::PageFlags;
-use unfrag::restore::Restore;
-use unfrag::validate::Broken;
-use unfrag::{
-    Builder, ConfigError, CpuId, Gfp, Host, Manager, MigrateType, NodeId, Order, Pfn, Request,
-    ZoneConfig, ZoneId, ZoneKind,
-};
+use unfrag::{CpuId, Gfp, MigrateType, NodeId, Order, Pfn};
+use unfrag_eras::frame::{MAX_ZONES, OwnerId};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::restore::Restore;
+use unfrag_eras::validate::Broken;
+use unfrag_eras::{Builder, ConfigError, Host, Manager, Request, ZoneConfig, ZoneId, ZoneKind};
 
 /// Zones: their kinds, and the first frame after each.
 const ZONES: [(ZoneKind, u64); 3] = [

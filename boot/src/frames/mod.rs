@@ -33,7 +33,7 @@ pub fn init(
     map: &mut MemoryMap,
     from: u64,
     cpus: usize,
-) -> Result<(), unfrag::ConfigError> {
+) -> Result<(), unfrag_eras::ConfigError> {
     static OWN: Once<Locals> = Once::new();
     static ERA: Once<Era> = Once::new();
     ENGINE.set(if name == "unfrag" {

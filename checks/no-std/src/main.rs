@@ -1,5 +1,5 @@
-//! Checks that the core and the slab caches need no `std`, no allocator and no libc. The program is
-//! linked from `core`, `unfrag` and `unfrag-slab` alone. It runs two managers of different eras side by
+//! Checks that the eras and the slab caches need no `std`, no allocator and no libc. The program is
+//! linked from `core`, `unfrag-eras`, `unfrag-slab` and the `unfrag` beneath them alone. It runs two managers of different eras side by
 //! side, and slab caches of each design over a third. Its exit status is 0, or the number of the step
 //! that failed.
 
@@ -9,7 +9,7 @@
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::NonNull;
-use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request, ZoneId};
+use unfrag_eras::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request, ZoneId};
 use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 
 mod bare;

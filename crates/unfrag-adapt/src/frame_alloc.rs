@@ -3,7 +3,7 @@
 //! Its frames may be as small as 64 bytes and its pools as small as 4 frames, so the tables lie beside the pool, in words
 //! that the caller hands in.
 //!
-//! Invariant: the maps begin at a multiple of 2^18 frames, so that a run's number is aligned as its address is.
+//! Invariant: frames are numbered by their addresses, so that a run's number is aligned as its address is.
 
 use ::frame_alloc::{
     AllocError, AllocatorStats, InitError, PageSize, PhysRange, PhysicalAllocator, RegionInit,
@@ -11,34 +11,39 @@ use ::frame_alloc::{
 use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
-use unfrag::maps::{Engine, EngineLayout, LARGEST_ORDER};
-use unfrag::{MigrateType, Order};
+use unfrag::maps::{Engine, EngineLayout, Gigabyte, LARGEST_ORDER};
+use unfrag::{MigrateType, Order, Pfn};
 
-/// A pool of frames of one size, behind a lock, for one kind of use.
-pub struct Pool<R> {
+/// Frames of a gigabyte.
+const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;
+
+type Frames<const G: usize> = Engine<'static, [Gigabyte<'static>; G]>;
+
+/// A pool of frames of one size, behind a lock, for one kind of use. Its span lies in at most `G` runs of 2^18 frames, each
+/// of which begins at a multiple of as many.
+pub struct Pool<R, const G: usize = 2> {
     base: PageSize,
     mt: MigrateType,
-    state: Mutex<R, State>,
+    state: Mutex<R, State<G>>,
     /// Counted and read relaxed: nothing else is read because of it.
     refused: AtomicU64,
 }
 
-struct State {
-    /// The words, until the pool is initialised.
+struct State<const G: usize> {
+    /// The words that are not used yet.
     words: &'static mut [u64],
-    engine: Option<Engine<'static>>,
-    /// The first frame of the maps, and the frames of the span in them.
-    first: usize,
-    span: (u32, u32),
+    engine: Option<Frames<G>>,
+    /// The first frame of the span, and the one behind its last.
+    span: (u64, u64),
 }
 
 /// Words that a pool needs whose span ends so many frames after the last multiple of 2^18 frames before its start: 2^18
 /// frames more than it has are always enough.
 pub const fn words(frames: u32) -> usize {
-    EngineLayout::of(frames).words
+    EngineLayout::of(Pfn(0), frames as u64).words
 }
 
-impl<R: RawMutex> Pool<R> {
+impl<R: RawMutex, const G: usize> Pool<R, G> {
     /// A pool of frames of this size for unmovable use, with memory for its tables: [`words`].
     pub const fn new(base: PageSize, words: &'static mut [u64]) -> Self {
         Pool::of(base, words, MigrateType::Unmovable)
@@ -54,7 +59,6 @@ impl<R: RawMutex> Pool<R> {
                 State {
                     words,
                     engine: None,
-                    first: 0,
                     span: (0, 0),
                 },
             ),
@@ -81,39 +85,34 @@ impl<R: RawMutex> Pool<R> {
         Ok((frames.ok_or(AllocError::RequestTooLarge)?, Order(each)))
     }
 
-    /// Calls `f` with the engine and the number of the frame at an address.
-    fn at<T>(
-        &self,
-        phys: usize,
-        f: impl FnOnce(&mut Engine<'static>, u32) -> Option<T>,
-    ) -> Option<T> {
+    /// Calls `f` with the state and the frame at an address.
+    fn at<T>(&self, phys: usize, f: impl FnOnce(&mut State<G>, Pfn) -> Option<T>) -> Option<T> {
         let mut state = self.state.lock();
-        let number = (phys >> self.base.log2()).checked_sub(state.first)?;
+        let frame = Pfn((phys >> self.base.log2()) as u64);
         let is_frame = self.base.is_aligned(phys);
-        let number = u32::try_from(number).ok().filter(|_| is_frame)?;
-        f(state.engine.as_mut()?, number)
+        is_frame.then(|| f(&mut state, frame)).flatten()
     }
 }
 
 // SAFETY: The engine hands out frames of the usable ranges alone, each once until it is given back, in runs that are
 // aligned to their size.
-unsafe impl<R: RawMutex> PhysicalAllocator for Pool<R> {
+unsafe impl<R: RawMutex, const G: usize> PhysicalAllocator for Pool<R, G> {
     fn allocate_physical(&self, ps: PageSize, count: NonZeroUsize) -> Result<usize, AllocError> {
         let (frames, align) = self.frames(ps, count)?;
         let mut state = self.state.lock();
-        let first = state.first;
         let engine = state.engine.as_mut().ok_or(AllocError::OutOfMemory)?;
         let taken = engine.take_run(frames, align, self.mt, true);
-        let number = taken.ok_or(AllocError::OutOfMemory)?;
-        Ok((first + number as usize) << self.base.log2())
+        let frame = taken.ok_or(AllocError::OutOfMemory)?;
+        Ok((frame.0 as usize) << self.base.log2())
     }
 
     unsafe fn deallocate_physical(&self, ps: PageSize, count: NonZeroUsize, phys: usize) {
         let frames = self.frames(ps, count).ok();
         let given = frames.and_then(|(frames, _)| {
-            self.at(phys, |e, n| {
-                e.can_give(n, frames).ok()?;
-                e.give_range(n, frames, self.mt).ok()
+            self.at(phys, |state, frame| {
+                let engine = state.engine.as_mut()?;
+                engine.can_give(frame, frames.into()).ok()?;
+                engine.give_range(frame, frames.into(), self.mt).ok()
             })
         });
         if given.is_none() {
@@ -123,7 +122,7 @@ unsafe impl<R: RawMutex> PhysicalAllocator for Pool<R> {
 }
 
 // SAFETY: On an error nothing is kept; it succeeds once.
-unsafe impl<R: RawMutex> RegionInit for Pool<R> {
+unsafe impl<R: RawMutex, const G: usize> RegionInit for Pool<R, G> {
     unsafe fn try_init(
         &self,
         phys_base: usize,
@@ -155,37 +154,38 @@ unsafe impl<R: RawMutex> RegionInit for Pool<R> {
                 .filter(|_| is_right)
                 .ok_or(InitError::InvalidUsable { index })?;
         }
-        let start = phys_base >> self.base.log2();
-        let first = start & !(LARGEST_ORDER.frames() as usize - 1);
-        let all = (end >> self.base.log2()) - first;
-        let all = u32::try_from(all).map_err(|_| InitError::InvalidSpan)?;
-        let needed = EngineLayout::of(all).words;
+        let frame = |at: usize| (at >> self.base.log2()) as u64;
+        let span = (frame(phys_base), frame(end));
+        let first = span.0 & !(GIGABYTE - 1);
+        if (span.1 - first).div_ceil(GIGABYTE) > G as u64 {
+            return Err(InitError::InvalidSpan);
+        }
+        let needed = EngineLayout::of(Pfn(first), span.1 - first).words;
         if state.words.len() < needed {
             return Err(InitError::MetadataWontFit {
                 required_bytes: needed * 8,
             });
         }
-        let number = |at: usize| ((at >> self.base.log2()) - first) as u32;
-        let engine = Engine::new(all, core::mem::take(&mut state.words));
+        let engine = Engine::new(Pfn(first), [const { Gigabyte::NONE }; G]);
         let mut engine = engine.ok_or(InitError::InvalidSpan)?;
+        let mut words = core::mem::take(&mut state.words);
         for (index, r) in usable.iter().enumerate() {
-            let added = engine.add(number(r.base), (r.len >> self.base.log2()) as u32);
+            let added = engine.add(Pfn(frame(r.base)), frame(r.len), &mut words);
             added.map_err(|_| InitError::InvalidUsable { index })?;
         }
-        state.first = first;
-        state.span = (number(phys_base), all);
+        (state.words, state.span) = (words, span);
         state.engine = Some(engine);
         Ok(())
     }
 
     unsafe fn add_usable(&self, base: usize, len: usize) {
-        let span = self.state.lock().span;
-        let frames = u32::try_from(len >> self.base.log2());
-        let frames = frames.ok().filter(|_| self.base.is_aligned(len));
-        let added = self.at(base, |e, n| {
-            let frames = frames?;
-            let is_in_span = n >= span.0 && n.checked_add(frames)? <= span.1;
-            (is_in_span && e.add(n, frames).is_ok()).then_some(())
+        let frames = (len >> self.base.log2()) as u64;
+        let added = self.at(base, |state, frame| {
+            let end = frame.0.checked_add(frames)?;
+            let is_in_span = frame.0 >= state.span.0 && end <= state.span.1;
+            let engine = state.engine.as_mut().filter(|_| is_in_span)?;
+            let is_whole = self.base.is_aligned(len);
+            is_whole.then(|| engine.add(frame, frames, &mut state.words).ok())?
         });
         if added.is_none() {
             self.refused.fetch_add(1, Relaxed);
@@ -193,7 +193,7 @@ unsafe impl<R: RawMutex> RegionInit for Pool<R> {
     }
 }
 
-impl<R: RawMutex> AllocatorStats for Pool<R> {
+impl<R: RawMutex, const G: usize> AllocatorStats for Pool<R, G> {
     fn total_bytes(&self) -> usize {
         let state = self.state.lock();
         let present = state.engine.as_ref().map_or(0, |e| e.counts().present);

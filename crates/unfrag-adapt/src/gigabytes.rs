@@ -1,23 +1,20 @@
 //! Frames of any addresses, with their tables in themselves: what the adaptors without a fixed memory stand on.
 //!
-//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.28
-//! bytes a frame. Frames are numbered by their address; a gigabyte is 2^18 frames.
+//! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 45 KiB.
+//! Frames are numbered by their address; a gigabyte is 2^18 frames.
 //!
 //! Memory that ends just beyond the boundary of a gigabyte has a piece there with no room for tables. That piece is left out.
 //!
-//! Invariant: a frame belongs to the first engine of its gigabyte whose tables reach to it.
+//! Invariant: a frame belongs to the engine of its gigabyte.
 
-use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout, LARGEST_ORDER};
-use unfrag::{MigrateType, Order};
+use unfrag::maps::{self, BLOCK_ORDER, Engine, EngineLayout, GiveError, LARGEST_ORDER};
+use unfrag::{MigrateType, Order, Pfn};
 
 /// Frames of a gigabyte.
 const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;
 
 /// Frames of a block.
 const BLOCK: u64 = BLOCK_ORDER.frames() as u64;
-
-/// A piece of so many frames gets tables for its whole gigabyte, as more may come there; a smaller one has only its own.
-const LARGE: u64 = 1024;
 
 /// Bytes of the smallest frames in which tables can lie.
 const LEAST_FRAME: usize = 8;
@@ -34,6 +31,8 @@ pub enum AddError {
     TooMany,
     /// It ends beyond the last address.
     Address,
+    /// As many blocks of 512 frames of a gigabyte as there is room for are partly memory already.
+    TooManyHoles,
 }
 
 impl core::fmt::Display for AddError {
@@ -45,11 +44,22 @@ impl core::fmt::Display for AddError {
                 "memory in as many gigabytes as there is room for: make the allocator for more"
             }
             AddError::Address => "this memory ends beyond the last address",
+            AddError::TooManyHoles => {
+                "too many blocks of 512 frames are partly memory: add memory in larger pieces"
+            }
         })
     }
 }
 
 impl core::error::Error for AddError {}
+
+/// Why an engine does not add a piece.
+fn refused(why: GiveError) -> AddError {
+    match why {
+        GiveError::TooManyHoles(_) => AddError::TooManyHoles,
+        _ => AddError::Overlap,
+    }
+}
 
 /// The whole frames of some bytes: the first one, and how many.
 pub(crate) fn whole_frames(
@@ -65,26 +75,12 @@ pub(crate) fn whole_frames(
     Ok((first as u64, (end - first) as u64))
 }
 
-struct Gigabyte {
-    first: u64,
-    engine: Engine<'static>,
-}
+/// An engine for one gigabyte.
+type Gigabyte = Engine<'static, [maps::Gigabyte<'static>; 1]>;
 
-impl Gigabyte {
-    /// The end of the frames that its tables reach to.
-    fn reach(&self) -> u64 {
-        self.first + u64::from(self.engine.frames())
-    }
-
-    /// The engine's number of a frame that the tables reach to.
-    fn index(&self, frame: u64) -> u32 {
-        (frame - self.first) as u32
-    }
-}
-
-/// Frames for tables of so many words.
-fn table_frames(words: usize, frame_bytes: usize) -> u64 {
-    (words * 8).div_ceil(frame_bytes) as u64
+/// Frames for the tables of a gigabyte.
+fn table_frames(frame_bytes: usize) -> u64 {
+    (EngineLayout::GIGABYTE * 8).div_ceil(frame_bytes) as u64
 }
 
 /// Frames that one engine takes, at the beginning of memory that is to be added.
@@ -99,8 +95,8 @@ struct Piece {
 enum Goes {
     /// To the engine of this index.
     To(usize),
-    /// To a new engine for so many frames from the beginning of its gigabyte, with tables of so many words.
-    New { all: u32, words: usize },
+    /// To a new engine for its gigabyte.
+    New,
     /// Nowhere: its tables would leave no frame.
     Out,
 }
@@ -156,12 +152,10 @@ impl<const N: usize> Gigabytes<N> {
             match piece.goes {
                 Goes::To(i) => {
                     let own = self.of[i].as_ref().ok_or(AddError::TooMany)?;
-                    let added = own
-                        .engine
-                        .can_add(own.index(from), (piece.to - from) as u32);
-                    added.map_err(|_| AddError::Overlap)?;
+                    let added = own.can_add(Pfn(from), piece.to - from);
+                    added.map_err(refused)?;
                 }
-                Goes::New { .. } => room = room.checked_sub(1).ok_or(AddError::TooMany)?,
+                Goes::New => room = room.checked_sub(1).ok_or(AddError::TooMany)?,
                 Goes::Out => {}
             }
             from = piece.to;
@@ -171,23 +165,12 @@ impl<const N: usize> Gigabytes<N> {
 
     /// The first piece of this memory: up to the end of what one engine reaches, or `end`.
     fn piece(&self, from: u64, end: u64, frame_bytes: usize) -> Piece {
-        if let Some((i, own)) = self.find(from) {
-            let to = end.min(own.reach());
-            let goes = Goes::To(i);
-            return Piece { from, to, goes };
-        }
-        let first = from / GIGABYTE * GIGABYTE;
-        let to = end.min(first + GIGABYTE);
-        let all = if to - from >= LARGE {
-            GIGABYTE
-        } else {
-            to - first
-        } as u32;
-        let words = EngineLayout::of(all).words;
-        let has_room = frame_bytes >= LEAST_FRAME && table_frames(words, frame_bytes) < to - from;
-        let goes = match has_room {
-            true => Goes::New { all, words },
-            false => Goes::Out,
+        let to = end.min((from / GIGABYTE + 1) * GIGABYTE);
+        let has_room = || frame_bytes >= LEAST_FRAME && table_frames(frame_bytes) < to - from;
+        let goes = match self.find(from) {
+            Some(i) => Goes::To(i),
+            None if has_room() => Goes::New,
+            None => Goes::Out,
         };
         Piece { from, to, goes }
     }
@@ -207,13 +190,14 @@ impl<const N: usize> Gigabytes<N> {
             mut to,
             goes,
         } = piece;
+        let mut table: &'static mut [u64] = &mut [];
         let own = match goes {
             Goes::Out => return Ok(()),
             Goes::To(i) => self.of[i].as_mut(),
-            Goes::New { all, words } => {
+            Goes::New => {
                 // The tables are at the end that is no boundary of a block anyway, and not at a gigabyte's own address.
-                let tables = table_frames(words, frame_bytes);
-                let table = if to.is_multiple_of(BLOCK) && !from.is_multiple_of(BLOCK) {
+                let tables = table_frames(frame_bytes);
+                let words = if to.is_multiple_of(BLOCK) && !from.is_multiple_of(BLOCK) {
                     from += tables;
                     at(from - tables)
                 } else {
@@ -221,35 +205,31 @@ impl<const N: usize> Gigabytes<N> {
                     at(to)
                 };
                 // SAFETY: The frames are as many as the words need, and nobody else's.
-                let table = unsafe { core::slice::from_raw_parts_mut(table.cast::<u64>(), words) };
-                let engine = Engine::new(all, table).ok_or(AddError::TooSmall)?;
-                let first = from / GIGABYTE * GIGABYTE;
+                table = unsafe {
+                    core::slice::from_raw_parts_mut(words.cast::<u64>(), EngineLayout::GIGABYTE)
+                };
+                let first = Pfn(from / GIGABYTE * GIGABYTE);
+                let engine = Engine::new(first, [maps::Gigabyte::NONE]).ok_or(AddError::Address)?;
                 let slot = self.of.iter_mut().find(|g| g.is_none());
-                slot.map(|slot| slot.insert(Gigabyte { first, engine }))
+                slot.map(|slot| slot.insert(engine))
             }
         };
         let own = own.ok_or(AddError::TooMany)?;
-        let index = own.index(from);
-        let added = own.engine.add(index, (to - from) as u32);
-        added.map_err(|_| AddError::Overlap)?;
+        own.add(Pfn(from), to - from, &mut table).map_err(refused)?;
         self.present += to - from;
         Ok(())
     }
 
-    /// The gigabyte to which a frame belongs, and its index.
-    fn find(&self, frame: u64) -> Option<(usize, &Gigabyte)> {
-        let mut all = self.of.iter().enumerate();
-        all.find_map(|(i, g)| {
-            let own = g.as_ref()?;
-            (own.first..own.reach())
-                .contains(&frame)
-                .then_some((i, own))
-        })
+    /// The gigabyte to which a frame belongs.
+    fn find(&self, frame: u64) -> Option<usize> {
+        let first = Pfn(frame / GIGABYTE * GIGABYTE);
+        let is_own = |g: &Option<Gigabyte>| g.as_ref().is_some_and(|g| g.start() == first);
+        self.of.iter().position(is_own)
     }
 
     /// The same, to change it.
     fn find_mut(&mut self, frame: u64) -> Option<&mut Gigabyte> {
-        let (i, _) = self.find(frame)?;
+        let i = self.find(frame)?;
         self.of[i].as_mut()
     }
 
@@ -262,8 +242,8 @@ impl<const N: usize> Gigabytes<N> {
         let order = Order(align.trailing_zeros() as u8);
         for mixes in [false, true] {
             for own in self.of.iter_mut().flatten() {
-                if let Some(at) = own.engine.take_run(frames as u32, order, mt, mixes) {
-                    return Some(own.first + u64::from(at));
+                if let Some(at) = own.take_run(frames as u32, order, mt, mixes) {
+                    return Some(at.0);
                 }
             }
         }
@@ -273,9 +253,9 @@ impl<const N: usize> Gigabytes<N> {
         // No run of a power of two is free, but a part of one may be, or blocks side by side.
         let step = align.max(BLOCK.min(frames.next_power_of_two()));
         self.of.iter_mut().flatten().find_map(|own| {
-            let mut starts = (0..own.engine.frames()).step_by(step as usize);
-            let mut take = |&at: &u32| own.engine.take_range(at, frames as u32, mt).is_ok();
-            starts.find(&mut take).map(|at| own.first + u64::from(at))
+            let first = own.start().0;
+            let mut starts = (first..first + GIGABYTE).step_by(step as usize);
+            starts.find(|&at| own.take_range(Pfn(at), frames, mt).is_ok())
         })
     }
 
@@ -285,54 +265,31 @@ impl<const N: usize> Gigabytes<N> {
         let Some(own) = self.find_mut(start) else {
             return false;
         };
-        let index = own.index(start);
-        u32::try_from(frames).is_ok_and(|n| own.engine.take_range(index, n, mt).is_ok())
+        own.take_range(Pfn(start), frames, mt).is_ok()
     }
 
     /// Gives frames back that were taken; false, and nothing changes, if some of them are not in use.
     pub fn give(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {
-        let is_used = |part: Option<(&Gigabyte, u32, u32)>| {
-            part.is_some_and(|(own, at, n)| own.engine.can_give(at, n).is_ok())
+        let Some(end) = start.checked_add(frames).filter(|_| frames > 0) else {
+            return frames == 0;
         };
-        if !self.parts(start, frames).all(is_used) {
+        let parts = || {
+            let next = |&from: &u64| Some((from / GIGABYTE + 1) * GIGABYTE).filter(|&to| to < end);
+            let starts = core::iter::successors(Some(start), next);
+            starts.map(|from| (from, end.min((from / GIGABYTE + 1) * GIGABYTE) - from))
+        };
+        let is_used = |(at, n)| {
+            let own = self.find(at).and_then(|i| self.of[i].as_ref());
+            own.is_some_and(|own| own.can_give(Pfn(at), n).is_ok())
+        };
+        if !parts().all(is_used) {
             return false;
         }
-        let (mut from, mut left) = (start, frames);
-        while left > 0
-            && let Some(own) = self.find_mut(from)
-        {
-            let part = left.min(own.reach() - from);
-            let index = own.index(from);
-            let given = own.engine.give_range(index, part as u32, mt);
-            debug_assert!(given.is_ok(), "they were seen to be in use");
-            from += part;
-            left -= part;
+        for (at, n) in parts() {
+            let given = self.find_mut(at).map(|own| own.give_range(Pfn(at), n, mt));
+            debug_assert_eq!(given, Some(Ok(())), "they were seen to be in use");
         }
         true
-    }
-
-    /// The parts of some frames by gigabyte: its own number of the first frame, and how many. `None` and an end, where
-    /// there are no tables.
-    fn parts(
-        &self,
-        start: u64,
-        frames: u64,
-    ) -> impl Iterator<Item = Option<(&Gigabyte, u32, u32)>> {
-        let (mut from, mut left) = (start, frames);
-        core::iter::from_fn(move || {
-            if left == 0 {
-                return None;
-            }
-            let Some((_, own)) = self.find(from) else {
-                left = 0;
-                return Some(None);
-            };
-            let part = left.min(own.reach() - from);
-            let at = own.index(from);
-            from += part;
-            left -= part;
-            Some(Some((own, at, part as u32)))
-        })
     }
 
     /// Frames that can be handed out, tables not counted.
@@ -342,10 +299,6 @@ impl<const N: usize> Gigabytes<N> {
 
     /// Free frames.
     pub fn free(&self) -> u64 {
-        self.of
-            .iter()
-            .flatten()
-            .map(|g| g.engine.free_frames())
-            .sum()
+        self.of.iter().flatten().map(Engine::free_frames).sum()
     }
 }

@@ -17,7 +17,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If the memory stays as it is: the range is reported again later.
-    fn release(&mut self, first: Pfn, frames: u32) -> Result<(), Self::Error>;
+    fn release(&mut self, first: Pfn, frames: u64) -> Result<(), Self::Error>;
 }
 
 /// What was reported.
@@ -72,7 +72,7 @@ pub fn report<R: RawMutex, S: Sink>(
                 break;
             }
             reported.ranges += 1;
-            reported.frames += u64::from(frames);
+            reported.frames += frames;
         }
         let done = report.acknowledge(result.is_ok());
         result.map_err(ReportError::Sink)?;

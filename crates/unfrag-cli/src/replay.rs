@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use unfrag::kernel::PRESETS;
+use unfrag_eras::kernel::PRESETS;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::replay::answer::ensemble;

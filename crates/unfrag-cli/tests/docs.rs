@@ -298,12 +298,12 @@ fn the_readme_has_two_commands_to_set_up_and_the_ci_runs_both() {
 }
 
 #[test]
-fn the_code_in_the_readme_is_that_of_the_cores_own_example() {
+fn the_code_in_the_readme_is_that_of_the_engines_own_example() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let (_, rest) = readme.split_once("```rust\n").expect("a block of Rust");
     let (code, _) = rest.split_once("```").expect("its end");
-    let core = fs::read_to_string(root().join("crates/unfrag/src/lib.rs")).unwrap();
-    let (_, rest) = core.split_once("//! ```\n").expect("an example");
+    let engine = fs::read_to_string(root().join("crates/unfrag/src/lib.rs")).unwrap();
+    let (_, rest) = engine.split_once("//! ```\n").expect("an example");
     let (example, _) = rest.split_once("//! ```").expect("its end");
     let example: String = example
         .lines()

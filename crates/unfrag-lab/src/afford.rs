@@ -20,7 +20,7 @@ pub(crate) const REPLAY: u64 = 64;
 pub(crate) const MODEL: u64 = 28;
 /// What a simulated machine takes for each frame.
 pub(crate) const MACHINE: u64 = 36;
-/// What the core alone takes for each frame.
+/// What the manager alone takes for each frame.
 pub(crate) const CORE: u64 = 18;
 
 /// Checks that so many models of `memory` bytes can be had at a time, with `each` bytes for a frame.

@@ -3,7 +3,7 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::causes::{
     Action, Causes, FIRST_ALLOC, FIRST_FREE, INVERSION_NS, Op, causes,

@@ -1,6 +1,6 @@
 //! What numbers mean, by the kernel that wrote them. `spec: 2.5, 2.6, 7.6, 7.7`
 
-use unfrag::{Gfp, MigrateType, preset};
+use unfrag_eras::{Gfp, MigrateType, preset};
 use unfrag_lab::era::Era;
 
 fn era(release: &str) -> Era {

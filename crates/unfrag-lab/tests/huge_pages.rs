@@ -6,7 +6,7 @@ mod recording_support;
 use recording_support::machine::{
     FIRST, HUGE, MOVABLE, PAGES, checkered, empty, memory, op, sim, unused,
 };
-use unfrag::{Gfp, Order, Pfn};
+use unfrag_eras::{Gfp, Order, Pfn};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::{Sim, Touches};
 

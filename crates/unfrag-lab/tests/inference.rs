@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, memory, movable, op, settle, sim, start};
 use recording_support::synthetic::PAGE_DIRECTORY;
-use unfrag::{Gfp, MigrateType};
+use unfrag_eras::{Gfp, MigrateType};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::{Inferred, Sim, infer};
 use unfrag_lab::replay::start::{FreeBlock, Start};

@@ -3,7 +3,7 @@
 mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
-use unfrag::{Gfp, ZoneId};
+use unfrag_eras::{Gfp, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::model::reclaim::Effort;

@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
 use std::collections::BTreeSet;
-use unfrag::{Gfp, Manager, NodeId};
+use unfrag_eras::{Gfp, Manager, NodeId};
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::Report;
 use unfrag_lab::replay::causes::{Action, RecordedReclaim, causes};

@@ -4,7 +4,7 @@
 mod recording_support;
 
 use recording_support::host::{Host, PAGES, START};
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_lab::blame::blame;
 use unfrag_lab::export::Exporter;
 use unfrag_lab::inspect;

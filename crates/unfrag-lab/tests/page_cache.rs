@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::causes::{Action, Causes, RecordedReclaim, causes};
 use unfrag_lab::replay::model::reclaim::Effort;

@@ -5,7 +5,7 @@ mod recording_support;
 use recording_support::host::{Host, START};
 use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag::{Gfp, ZoneId};
+use unfrag_eras::{Gfp, ZoneId};
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::replay::causes::{Action, Causes, RecordedReclaim};
 use unfrag_lab::replay::model::Sim;

@@ -6,7 +6,7 @@
 mod recording_support;
 
 use recording_support::*;
-use unfrag::{CpuId, MigrateType, Order};
+use unfrag_eras::{CpuId, MigrateType, Order};
 use unfrag_lab::replay::answer::report::{Accuracy, Observed, Report, SnapshotError};
 use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;

@@ -3,8 +3,8 @@
 mod recording_support;
 
 use recording_support::sample;
-use unfrag::Manager;
-use unfrag::kernel::PRESETS;
+use unfrag_eras::Manager;
+use unfrag_eras::kernel::PRESETS;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::replay::answer::report::{KernelReport, Report};
 use unfrag_lab::replay::model::ReplayHost;

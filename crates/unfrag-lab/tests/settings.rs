@@ -1,6 +1,6 @@
 //! Settings by their Linux names: which there are, and what they may be.
 
-use unfrag::Sysctl;
+use unfrag_eras::Sysctl;
 use unfrag_lab::era::settings::{RecordedSettings, Setting, recorded};
 use unfrag_lab::era::sysctl::{NAMES, changes_marks, describe, set};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
@@ -130,7 +130,7 @@ fn the_recorded_hosts_own_settings_are_taken_from_its_sysctls() {
 
 #[test]
 fn the_report_names_every_setting() {
-    let rules = unfrag::preset("6.1").unwrap().rules;
+    let rules = unfrag_eras::preset("6.1").unwrap().rules;
     let shown = describe(&rules, &with("vm.min_free_kbytes", "777").unwrap());
     assert!(NAMES.iter().all(|n| shown.contains_key(*n)));
     assert_eq!(shown["vm.min_free_kbytes"], 777);

@@ -5,7 +5,7 @@ mod recording_support;
 use recording_support::machine::{
     FIRST, HUGE, MOVABLE, PAGES, checkered, empty, memory, op, sim, unused,
 };
-use unfrag::{Gfp, Pfn, ZoneId};
+use unfrag_eras::{Gfp, Pfn, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::start::Start;
@@ -248,7 +248,7 @@ fn compaction_moves_pages_to_the_top_of_the_zone() {
     let top = FIRST + PAGES - 512..FIRST + PAGES;
     assert!(
         top.clone()
-            .all(|p| frame(p) == unfrag::frame::FrameKind::Used)
+            .all(|p| frame(p) == unfrag_eras::frame::FrameKind::Used)
     );
     assert_eq!(unused(&s), ALL / 2);
     // The lowest block is empty, and what was freed there is no more on the CPU's list when the task

@@ -6,7 +6,7 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_lab::export::tree;
 use unfrag_lab::replay::answer::report::{Sample, ZoneSample};
 use unfrag_lab::replay::model::ReplayHost;

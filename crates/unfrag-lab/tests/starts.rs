@@ -4,8 +4,8 @@ mod recording_support;
 
 use recording_support::sample;
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag::kernel::preset;
-use unfrag::{Geometry, MigrateType, Order, Sysctl, ZoneId};
+use unfrag_eras::kernel::preset;
+use unfrag_eras::{Geometry, MigrateType, Order, Sysctl, ZoneId};
 use unfrag_lab::era::Era;
 use unfrag_lab::input::{Cpus, Input};
 use unfrag_lab::replay::StartChoice;

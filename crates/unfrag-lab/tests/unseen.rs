@@ -3,7 +3,7 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::causes::clock::Clock;
 use unfrag_lab::replay::causes::unseen;

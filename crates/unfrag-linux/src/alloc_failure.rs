@@ -8,8 +8,8 @@
 use crate::gfp_text::Era;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use unfrag::kernel::{LruShape, preset};
-use unfrag::{Gfp, MAX_ORDER};
+use unfrag_eras::kernel::{LruShape, preset};
+use unfrag_eras::{Gfp, MAX_ORDER};
 
 /// What the wording of a report depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

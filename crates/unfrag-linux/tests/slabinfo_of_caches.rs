@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::io::Write as _;
 use std::process::Command;
 use std::ptr::NonNull;
-use unfrag::{Builder, Gfp, NullHost, Pfn};
+use unfrag_eras::{Builder, Gfp, NullHost, Pfn};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::procfs::slab_activity::{self, Columns};
 use unfrag_slab::{

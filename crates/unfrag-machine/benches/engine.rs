@@ -17,7 +17,7 @@ const N: u64 = 100_000;
 const FOREVER: Nanos = 1 << 60;
 
 fn machine(cpus: usize) -> Engine {
-    let rules = unfrag::preset("2.6.32").expect("a preset").rules;
+    let rules = unfrag_eras::preset("2.6.32").expect("a preset").rules;
     let mut config = MachineConfig::flat(4096, cpus, rules);
     config.costs.context_switch = 0;
     config.costs.interrupt = 0;
@@ -107,7 +107,7 @@ fn engine(c: &mut Criterion) {
     case("events", 1, |m| again(m.sim(), N));
     g.bench_function("bios", |b| {
         b.iter(|| {
-            let rules = unfrag::preset("2.6.32").expect("a preset").rules;
+            let rules = unfrag_eras::preset("2.6.32").expect("a preset").rules;
             let mut config = MachineConfig::flat(4096, 1, rules);
             config.disks.push(DiskConfig::desktop("sda", 160 << 30));
             let mut m = Engine::new(&config).expect("a machine");

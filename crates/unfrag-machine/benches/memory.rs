@@ -3,7 +3,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::iter::once;
-use unfrag::preset;
+use unfrag_eras::preset;
 use unfrag_machine::kernel::mm::Who;
 use unfrag_machine::{Cx, Ended, Engine, MachineConfig, Spec};
 

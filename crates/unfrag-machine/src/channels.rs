@@ -3,7 +3,7 @@
 //! Invariant: no two users share a kind.
 
 use crate::engine::{Channel, TaskId};
-use unfrag::{NodeId, Pfn};
+use unfrag_eras::{NodeId, Pfn};
 
 /// A bio with [`Done::User`](crate::block::Done::User) and this token has ended.
 pub(crate) const BIO: u16 = 2;

@@ -4,7 +4,7 @@ use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::Nanos;
 pub use crate::engine::SchedConfig;
 use crate::mm::MemConfig;
-use unfrag::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
+use unfrag_eras::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
 /// A machine: memory, CPUs, disks, the kernel's rules, the seed.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A deterministic simulated machine on which the core runs.
+//! A deterministic simulated machine on which the Linux page allocator of any era runs.
 //!
 //! The modules by floor; each uses those above it in this list:
 //!

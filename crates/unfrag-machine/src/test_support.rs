@@ -5,7 +5,7 @@ use crate::config::MachineConfig;
 use crate::engine::{Ended, MS, SEC};
 use crate::kernel::Engine;
 use crate::mm::swap::SwapConfig;
-use unfrag::preset;
+use unfrag_eras::preset;
 
 /// A machine of `frames` frames in one zone, with a kernel and no disk.
 pub(crate) fn machine_config(kernel: &str, frames: u64, cpus: usize) -> MachineConfig {

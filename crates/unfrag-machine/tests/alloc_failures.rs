@@ -2,7 +2,7 @@
 
 mod support;
 
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_machine::alloc_failure::{AllocFailure, ZoneState};
 use unfrag_machine::scenario::Outcome;
 

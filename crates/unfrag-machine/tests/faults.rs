@@ -187,7 +187,7 @@ fn survive(kernel: &str, swap: &str, seeds: std::ops::Range<u64>) {
         out > 500 && back > 0 && read > 1000 && errors > 0,
         "{kernel}: {sum:?}"
     );
-    let compacts = unfrag::preset(kernel).is_some_and(|p| p.rules.compact.is_some());
+    let compacts = unfrag_eras::preset(kernel).is_some_and(|p| p.rules.compact.is_some());
     assert_eq!(moved > 1000, compacts, "{kernel}: {moved} pages moved");
 }
 

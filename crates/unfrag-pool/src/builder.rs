@@ -3,13 +3,14 @@
 use crate::base::Base;
 use crate::error::PoolError;
 use crate::inner::Inner;
-use crate::memory::{Marks, Memory};
+use crate::memory::Memory;
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::space::{Backing, FRAME_BYTES, Space};
 use crate::topology;
 use std::sync::Arc;
 use std::time::Duration;
+use unfrag::Marks;
 
 /// Threads that may keep frames for themselves.
 const MOST_THREADS: usize = 1 << 16;
@@ -190,8 +191,7 @@ impl Builder {
 
     fn marks(&self, limit: u32) -> Marks {
         let (min, low, high) = self.watermarks.unwrap_or_else(|| {
-            let linux =
-                unfrag::zone::watermark::min_free_kbytes(u64::from(limit) * 4, u64::MAX) / 4;
+            let linux = unfrag::formulas::min_free_kbytes(u64::from(limit) * 4, u64::MAX) / 4;
             let linux = linux.min(u64::from(limit) / 8);
             (0, linux * 5 / 4, linux * 3 / 2)
         });

@@ -1,49 +1,52 @@
-//! Compaction: an [`Evacuator`] for each node, and the owners who move what is in its way.
+//! Compaction: an [`Evacuator`], and the owners who move what is in its way.
 //!
 //! Several threads may compact at once, each with blocks of its own: nobody waits for another one's owners.
 
 use crate::calls;
 use crate::handles::HANDLES;
 use crate::inner::Inner;
-use crate::memory::{Lock, Node};
+use crate::memory::Lock;
 use crate::owner::Place;
 use crate::record::Record;
-use crate::settings::{Cost, DIRECT};
+use crate::settings::{self, DIRECT};
 use crate::space::FRAME_BYTES;
-use unfrag::moves::{Evacuator, Move};
+use std::sync::atomic::Ordering::Relaxed;
+use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
 use unfrag::{Order, Pfn};
 
 impl Inner {
     /// Makes up to `wanted` whole free blocks. Returns how many it made: none, for an owner that is being called.
-    pub fn compact(&self, wanted: u32, cost: Cost) -> u32 {
-        if calls::is_inside() {
-            return 0;
-        }
-        let mut gained = 0;
-        for node in &self.base.memory.nodes {
-            let mut e = Evacuator::new(&node.shared, wanted - gained, cost.copies, cost.most);
-            // Others who compact may have blocks tried again that were left alone: each once for this one.
-            while e.left() <= node.blocks()
-                && let Move::Frame(from) = e.step()
-            {
-                self.relocate(node, &mut e, from.0 as u32);
-            }
-            gained += e.gained();
-            if gained >= wanted {
-                break;
-            }
-        }
-        gained
+    pub fn compact(&self, wanted: u32, limits: Limits) -> u32 {
+        self.evacuate(Goal::Blocks(wanted), limits).gained()
     }
 
-    /// Makes a whole free block for an allocation that found none, unless somebody has made one meanwhile. True, if there
-    /// is one.
-    pub fn compact_unless_whole(&self) -> bool {
-        self.base.memory.whole_blocks() > 0 || self.compact(1, DIRECT) > 0
+    /// Makes a free block of an order for an allocation that found none, unless somebody has made one meanwhile. True, if
+    /// there is one.
+    pub fn compact_for(&self, order: Order) -> bool {
+        if order <= Order::HUGE {
+            return self.base.memory.whole_blocks() > 0 || self.compact(1, DIRECT) > 0;
+        }
+        // The run is free when this ends, for who is the first.
+        let e = self.evacuate(Goal::Run(order), settings::run(order));
+        e.outcome() == Outcome::Reached
+    }
+
+    /// Empties blocks until a goal is reached, or the pool ends; none, for an owner that is being called.
+    pub fn evacuate(&self, goal: Goal, limits: Limits) -> Evacuator<'_, 'static, Lock> {
+        let mut e = Evacuator::new(&self.base.memory.shared, goal, limits);
+        // What has no record is nobody's who could move it.
+        let order_of = |p: Pfn| self.base.records.of(p.0 as u32).map(|r| r.order);
+        while !calls::is_inside()
+            && !self.stops.load(Relaxed)
+            && let Move::Frame(from) = e.step_if(order_of)
+        {
+            self.relocate(&mut e, from.0 as u32);
+        }
+        e
     }
 
     /// Moves the block at a frame, if its owner can.
-    fn relocate(&self, node: &Node, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
+    fn relocate(&self, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
         let record = self.base.records.of(from);
         let place = record.and_then(|r| e.place(r.order));
         if let (Some(record), Some(place)) = (record, place)
@@ -61,10 +64,6 @@ impl Inner {
             return;
         }
         self.events.pgmigrate_fail.add(1);
-        if record.is_none() {
-            // It may be one that a thread keeps.
-            node.shared.drain_locals();
-        }
     }
 
     /// Moves the block of a record from a frame to another. False, if it stays.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use unfrag::Order;
+use unfrag::moves::Goal;
 
 /// How often kcompactd looks whether enough blocks are ready, if it keeps some.
 const LOOK: Duration = Duration::from_millis(500);
@@ -90,17 +92,18 @@ fn kcompactd(inner: &Inner) {
         } else {
             0
         };
-        let wanted = wanted.max(ahead);
-        if wanted == 0 {
-            continue;
-        }
-        inner.events.compact_daemon_wake.add(1);
-        // Block by block, so that an allocation in need comes between.
-        for _ in 0..wanted {
-            if inner.compact(1, AHEAD) == 0 || inner.stops.load(Relaxed) {
-                break;
-            }
-            inner.events.compact_daemon_success.add(1);
-        }
+        make_ahead(inner, wanted.max(ahead));
     }
+}
+
+/// Makes up to so many whole free blocks, unless it has been tried in vain a short while ago.
+fn make_ahead(inner: &Inner, wanted: u32) {
+    let memory = &inner.base.memory;
+    let blocks = memory.whole_blocks().saturating_add(wanted);
+    if wanted == 0 || !memory.shared.wants_blocks(blocks, Order::HUGE) {
+        return;
+    }
+    inner.events.compact_daemon_wake.add(1);
+    let made = inner.evacuate(Goal::Ahead { blocks }, AHEAD).gained();
+    inner.events.compact_daemon_success.add(made.into());
 }

@@ -43,7 +43,7 @@ impl Inner {
     pub fn try_alloc(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         match threads::alloc(&self.base.memory, order, mt) {
             Ok(frame) => {
-                if self.base.memory.nodes.iter().any(|n| n.shared.is_short()) {
+                if self.base.memory.shared.is_short() {
                     self.wake(order, None);
                 }
                 Ok(frame)
@@ -66,10 +66,7 @@ impl Inner {
     /// Wakes the daemon that can help.
     #[cold]
     fn wake(&self, order: Order, failed: Option<AllocError>) {
-        let mut short = false;
-        for node in &self.base.memory.nodes {
-            short |= node.shared.take_short();
-        }
+        let short = self.base.memory.shared.take_short();
         if short || failed == Some(AllocError::Short) {
             self.bells.kswapd.ring();
         }

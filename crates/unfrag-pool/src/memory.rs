@@ -1,4 +1,4 @@
-//! The free frames of a pool: for each NUMA node a [`Memory`].
+//! The free frames of a pool: one memory, with an area for each NUMA node.
 //!
 //! Invariant: a frame's number says its node; nodes begin at multiples of a gigabyte.
 #![allow(unsafe_code)]
@@ -9,9 +9,9 @@ use crate::error::PoolError;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use unfrag::maps::LARGEST_ORDER;
-use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{MAX_SHARDS, MemoryConfig, MemoryLayout};
+use unfrag::maps::{Gigabyte, GiveError, LARGEST_ORDER};
+use unfrag::{AllocError, MigrateType, NodeId, Order, Pfn, Request};
+use unfrag::{Area, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout};
 
 /// The lock of a shard.
 pub(crate) type Lock = parking_lot::RawMutex;
@@ -19,9 +19,8 @@ pub(crate) type Lock = parking_lot::RawMutex;
 /// Frames of a gigabyte.
 pub(crate) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
-/// A node's free frames.
+/// A node of the system.
 pub(crate) struct Node {
-    pub shared: unfrag::Memory<'static, Lock>,
     /// The first number of its frames.
     pub first: u32,
     /// Frames that there may be.
@@ -29,84 +28,40 @@ pub(crate) struct Node {
     /// Its number in the system.
     pub id: usize,
     pub marks: Marks,
+}
+
+/// The number of a node in the memory, by its place in the list of nodes. Where there are more than the memory knows, some
+/// share their watermarks.
+pub(crate) fn node_id(place: usize) -> NodeId {
+    NodeId((place % MAX_NODES) as u8)
+}
+
+/// What a memory lies in. It is the last to go.
+struct Room {
     words: *mut [u64],
+    directory: *mut [Gigabyte<'static>],
 }
 
-// SAFETY: `words` is only freed, by whoever drops the node.
-unsafe impl Send for Node {}
+// SAFETY: it is only freed, by whoever drops it.
+unsafe impl Send for Room {}
 // SAFETY: as above.
-unsafe impl Sync for Node {}
+unsafe impl Sync for Room {}
 
-impl Drop for Node {
+impl Room {
+    fn new(layout: &MemoryLayout) -> Room {
+        let words = vec![0; layout.words].into_boxed_slice();
+        let directory = (0..layout.gigabytes).map(|_| Gigabyte::NONE).collect();
+        Room {
+            words: Box::into_raw(words),
+            directory: Box::into_raw(directory),
+        }
+    }
+}
+
+impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: from `Box::into_raw`; `shared`, which refers to it, has no destructor that reads it.
-        drop(unsafe { Box::from_raw(self.words) });
-    }
-}
-
-/// Watermarks of a node, in frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
-    pub min: u64,
-    pub low: u64,
-    pub high: u64,
-}
-
-impl Node {
-    fn new(
-        first: u32,
-        limit: u32,
-        id: usize,
-        locals: usize,
-        marks: Marks,
-    ) -> Result<Node, PoolError> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let gigabytes = limit.div_ceil(GIGABYTE) as usize;
-        let config = MemoryConfig {
-            shards: cpus.min(gigabytes).clamp(1, MAX_SHARDS),
-            locals,
-            min: marks.min,
-            low: marks.low,
-            barrier: Some(barrier::of_process()),
-            ..MemoryConfig::new(Pfn(first.into()), limit)
-        };
-        let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
-        let words = Box::into_raw(words);
-        // SAFETY: the words live as long as the node, and nobody else refers to them.
-        let shared = unfrag::Memory::new(config, unsafe { &mut *words });
-        let shared = shared.ok_or(PoolError::TooLarge {
-            frames: limit.into(),
-        })?;
-        Ok(Node {
-            shared,
-            first,
-            limit,
-            id,
-            marks,
-            words,
-        })
-    }
-}
-
-impl Node {
-    /// Blocks of 2 MiB that there may be.
-    pub fn blocks(&self) -> u32 {
-        self.limit.div_ceil(Order::HUGE.frames())
-    }
-
-    /// Takes a block without a `Local`. Nobody counts it.
-    pub fn take(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        let got = self.shared.take_one(order, mt);
-        got.map(|p| p.0 as u32)
-    }
-}
-
-/// Of the errors of two nodes, the one that says what can help.
-pub(crate) fn nearest(a: AllocError, b: AllocError) -> AllocError {
-    match (a, b) {
-        (AllocError::Short, other) | (other, AllocError::Short) => other,
-        (AllocError::Fragmented, _) | (_, AllocError::Fragmented) => AllocError::Fragmented,
-        (other, _) => other,
+        // SAFETY: from `Box::into_raw`; the memory that refers to them has gone, or has no destructor that reads them.
+        drop(unsafe { (Box::from_raw(self.words), Box::from_raw(self.directory)) });
     }
 }
 
@@ -114,6 +69,9 @@ pub(crate) fn nearest(a: AllocError, b: AllocError) -> AllocError {
 pub(crate) struct Memory {
     /// Tells pools apart, for threads that use several.
     pub id: u64,
+    pub shared: unfrag::Memory<'static, Lock>,
+    /// Words for the tables of memory that comes.
+    tables: Mutex<&'static mut [u64]>,
     pub nodes: Box<[Node]>,
     /// The node of each gigabyte.
     of_gigabyte: Box<[u8]>,
@@ -122,6 +80,7 @@ pub(crate) struct Memory {
     /// Blocks that were refused when they were given back: a count to look at, which orders nothing.
     pub refused: AtomicU64,
     threads: Mutex<Threads>,
+    _room: Room,
 }
 
 /// Counts of the threads that are, and sums of those that were.
@@ -139,21 +98,68 @@ impl Memory {
         marks: impl Fn(u32) -> Marks,
     ) -> Result<Memory, PoolError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = (MAX_SHARDS / nodes.len().max(1)).max(1);
         let (mut all, mut of_gigabyte) = (Vec::new(), Vec::new());
+        let mut areas = Vec::new();
         for (i, &(id, limit)) in nodes.iter().enumerate() {
             let first = of_gigabyte.len() as u32 * GIGABYTE;
-            all.push(Node::new(first, limit, id, locals, marks(limit))?);
-            of_gigabyte.extend((0..limit.div_ceil(GIGABYTE)).map(|_| i as u8));
+            let gigabytes = limit.div_ceil(GIGABYTE) as usize;
+            areas.push(Area {
+                start: Pfn(first.into()),
+                frames: limit.into(),
+                node: node_id(i),
+                shards: cpus.min(gigabytes).clamp(1, most),
+                is_low: false,
+            });
+            let marks = marks(limit);
+            all.push(Node {
+                first,
+                limit,
+                id,
+                marks,
+            });
+            of_gigabyte.extend((0..gigabytes).map(|_| i as u8));
+        }
+        let frames = nodes.iter().map(|n| u64::from(n.1)).sum();
+        let too_large = |_| PoolError::TooLarge { frames };
+        let (first, others) = areas.split_first().ok_or(PoolError::Empty)?;
+        let config = others
+            .iter()
+            .fold(MemoryConfig::of(*first), |c, a| c.and(*a));
+        let config = MemoryConfig {
+            locals,
+            keeps: MemoryConfig::new(Pfn(0), frames).keeps,
+            barrier: Some(barrier::of_process()),
+            ..config
+        };
+        let room = Room::new(&MemoryLayout::of(&config));
+        // SAFETY: both live as long as the memory, and nobody else refers to them.
+        let (mut tables, directory) = unsafe { (&mut *room.words, &mut *room.directory) };
+        let shared = unfrag::Memory::new(config);
+        shared.start(directory, &mut tables).map_err(too_large)?;
+        for (i, node) in all.iter().enumerate() {
+            shared.set_marks(node_id(i), node.marks);
         }
         Ok(Memory {
             // An addition gives each a number of its own, in whatever order.
             id: NEXT.fetch_add(1, Relaxed),
+            shared,
+            tables: Mutex::new(tables),
             nodes: all.into(),
             of_gigabyte: of_gigabyte.into(),
             closed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             threads: Mutex::default(),
+            _room: room,
         })
+    }
+
+    /// Adds frames that are usable from now on.
+    pub fn add(&self, first: u32, frames: u32) -> Result<(), GiveError> {
+        let mut tables = self.tables.lock();
+        self.shared
+            .add(Pfn(first.into()), frames.into(), &mut tables)
     }
 
     /// Numbers of frames, those without memory among them.
@@ -177,17 +183,10 @@ impl Memory {
     /// Takes a block without a `Local`, from the node with a place in the list, then from the others. Nobody counts it.
     ///
     /// # Errors
-    /// The error that is true of the node that is the nearest to having one: a fragmented one can be compacted.
+    /// As [`unfrag::Memory::alloc`].
     pub fn take(&self, order: Order, mt: MigrateType, home: usize) -> Result<u32, AllocError> {
-        let mut why = AllocError::Short;
-        for i in 0..self.nodes.len() {
-            let node = &self.nodes[(home + i) % self.nodes.len()];
-            match node.take(order, mt) {
-                Ok(frame) => return Ok(frame),
-                Err(of_node) => why = nearest(why, of_node),
-            }
-        }
-        Err(why)
+        let request = Request::new(order, mt).near(node_id(home));
+        self.shared.alloc(&request).map(|p| p.0 as u32)
     }
 
     /// Gives a block back without a `Local`. Nobody counts it.
@@ -195,9 +194,8 @@ impl Memory {
     /// # Safety
     /// The caller has the block, and nobody uses it any more.
     pub unsafe fn give(&self, frame: u32, order: Order, mt: MigrateType) {
-        let node = &self.nodes[self.node_of(frame)];
         // SAFETY: as the caller says.
-        let given = unsafe { node.shared.give_one(Pfn(frame.into()), order, mt) };
+        let given = unsafe { self.shared.give_one(Pfn(frame.into()), order, mt) };
         if given.is_err() {
             self.count_refused();
         }
@@ -212,8 +210,11 @@ impl Memory {
 
     /// Whether the arenas of a node have room for so many frames above its min watermark: if not, no free makes it.
     pub fn could_hold(&self, frames: u64) -> bool {
-        let room = |n: &Node| n.shared.counts().present.saturating_sub(n.marks.min);
-        self.nodes.iter().any(|n| room(n) >= frames)
+        let room = |(i, n): (usize, &Node)| {
+            let present = self.shared.present_of(node_id(i));
+            present.saturating_sub(n.marks.min) >= frames
+        };
+        self.nodes.iter().enumerate().any(room)
     }
 
     pub fn count_refused(&self) {
@@ -252,12 +253,12 @@ impl Memory {
 
     /// Frames of all arenas.
     pub fn present(&self) -> u64 {
-        self.nodes.iter().map(|n| n.shared.counts().present).sum()
+        self.shared.present()
     }
 
     /// Blocks of 2 MiB that are free as a whole.
     pub fn whole_blocks(&self) -> u32 {
-        self.nodes.iter().map(|n| n.shared.whole_blocks()).sum()
+        self.shared.whole_blocks()
     }
 
     /// Free frames at which kswapd stops.
@@ -267,13 +268,11 @@ impl Memory {
 
     /// Gives back to the maps what threads keep.
     pub fn drain(&self) {
-        for node in &self.nodes {
-            node.shared.drain_locals();
-        }
+        self.shared.drain_locals();
     }
 
     /// Free frames of all nodes, what threads keep among them.
     pub fn free_frames(&self) -> u64 {
-        self.nodes.iter().map(|n| n.shared.free_frames()).sum()
+        self.shared.free_frames()
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use unfrag::MigrateType::{Movable as MovableType, Unmovable};
-use unfrag::{AllocError, Order, Pfn};
+use unfrag::{AllocError, Order};
 
 /// Memory that any number of threads allocate from: in frames of 4 KiB, and in blocks of `2^order` of them, up to a
 /// gigabyte.
@@ -259,7 +259,7 @@ impl Pool {
             ..self.backing
         };
         self.inner.base.space.open(first, frames as u32, &backing)?;
-        if n.shared.add(Pfn(first.into()), frames as u32).is_err() {
+        if memory.add(first, frames as u32).is_err() {
             return Err(too_large);
         }
         used[i] += frames as u32;
@@ -271,8 +271,7 @@ impl Pool {
     /// # Errors
     /// [`Broken`](unfrag::maps::Broken), for the first that does not hold.
     pub fn validate(&self) -> Result<(), unfrag::maps::Broken> {
-        let mut nodes = self.inner.base.memory.nodes.iter();
-        nodes.try_for_each(|n| n.shared.validate())
+        self.inner.base.memory.shared.validate()
     }
 }
 

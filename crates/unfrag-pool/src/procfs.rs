@@ -1,7 +1,7 @@
 //! A pool's numbers in the forms of procfs, for the tools that read those of a host: `unfrag inspect`, `node_exporter`.
 
 use crate::cells::Cell;
-use crate::memory::GIGABYTE;
+use crate::memory::{GIGABYTE, node_id};
 use crate::pool::Pool;
 use crate::stats::Stats;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag::maps::FreeBlocks;
+use unfrag::maps::{BLOCK_ORDER, FreeBlocks};
 
 /// Tells the files of two writers of one process apart; nothing else is ordered by it.
 static WRITES: AtomicU64 = AtomicU64::new(0);
@@ -40,10 +40,10 @@ impl Pool {
     pub fn procfs(&self) -> [(&'static str, String); 4] {
         // What a thread keeps is in use for the maps.
         self.inner.base.memory.drain();
-        let nodes = &self.inner.base.memory.nodes;
+        let memory = &self.inner.base.memory;
+        let nodes = memory.nodes.iter().enumerate();
         let free: Vec<(usize, FreeBlocks)> = nodes
-            .iter()
-            .map(|n| (n.id, n.shared.free_blocks()))
+            .map(|(i, n)| (n.id, memory.shared.free_blocks_of(node_id(i))))
             .collect();
         let stats = self.stats();
         [
@@ -61,16 +61,25 @@ impl Pool {
     /// eighths of the block that is. `..` is free, `--` is no memory. `unfrag_latency`: lines `allocstall 4096 17`, so many
     /// allocations that waited for less than so many nanoseconds, and for at least half of that.
     fn views(&self) -> [(&'static str, String); 2] {
+        let memory = &self.inner.base.memory;
         let mut blocks = String::new();
-        for node in &self.inner.base.memory.nodes {
-            node.shared.each_block(|first, b| {
-                if first.0.is_multiple_of(u64::from(GIGABYTE)) {
-                    let end = if blocks.is_empty() { "" } else { "\n" };
-                    let _ = write!(blocks, "{end}node {} frame {:#x} ", node.id, first.0);
-                }
-                blocks.push_str(&Cell::of(b.free, b.used).letters());
-            });
-        }
+        // Where the next block of the line would be.
+        let mut next = u64::MAX;
+        memory.shared.each_block(|first, b| {
+            let gigabyte = first.0 - first.0 % u64::from(GIGABYTE);
+            if !(gigabyte..=first.0).contains(&next) {
+                let end = if blocks.is_empty() { "" } else { "\n" };
+                let node = memory.nodes[memory.node_of(first.0 as u32)].id;
+                let _ = write!(blocks, "{end}node {node} frame {gigabyte:#x} ");
+                next = gigabyte;
+            }
+            while next < first.0 {
+                blocks.push_str(&Cell::ABSENT.letters());
+                next += u64::from(BLOCK_ORDER.frames());
+            }
+            blocks.push_str(&Cell::of(b.free, b.used).letters());
+            next += u64::from(BLOCK_ORDER.frames());
+        });
         blocks.push('\n');
         let mut latency = String::new();
         let stalls = self.inner.events.stalls.get();

@@ -1,6 +1,8 @@
 //! What a pool was told, and what its compaction may cost.
 
 use std::time::Duration;
+use unfrag::Order;
+use unfrag::moves::Limits;
 
 /// What a pool was told.
 #[derive(Clone, Copy, Debug)]
@@ -11,27 +13,14 @@ pub(crate) struct Settings {
     pub keep_huge: u32,
 }
 
-/// What a compaction may cost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cost {
-    /// Frames that may be copied.
-    pub copies: u32,
-    /// Frames in use of a block that is emptied.
-    pub most: u32,
-}
-
 /// An allocation waits for it.
-pub(crate) const DIRECT: Cost = Cost {
-    copies: 4096,
-    most: 480,
-};
+pub(crate) const DIRECT: Limits = Limits::NONE.copies(4096).most(480);
 /// Somebody asked for it.
-pub(crate) const ALL: Cost = Cost {
-    copies: u32::MAX,
-    most: 511,
-};
+pub(crate) const ALL: Limits = Limits::NONE;
 /// Ahead of demand only what is cheap.
-pub(crate) const AHEAD: Cost = Cost {
-    copies: 16384,
-    most: 256,
-};
+pub(crate) const AHEAD: Limits = Limits::NONE.copies(16384).most(256);
+
+/// An allocation waits for a run of an order above that of a huge page.
+pub(crate) const fn run(order: Order) -> Limits {
+    Limits::NONE.copies(order.frames() as u64)
+}

@@ -49,7 +49,7 @@ impl Inner {
                 done => return done,
             };
             let progress = if why == AllocError::Fragmented {
-                self.compact_for(order)
+                self.compact_direct(order)
             } else {
                 let wanted = order.frames() as usize + RECLAIM_BATCH;
                 self.reclaim(wanted, &self.events.pgsteal_direct) > 0
@@ -67,13 +67,9 @@ impl Inner {
         }
     }
 
-    fn compact_for(&self, order: Order) -> bool {
-        if order > Order::HUGE {
-            // Emptying single blocks makes no run of them.
-            return false;
-        }
+    fn compact_direct(&self, order: Order) -> bool {
         self.events.compact_stall.add(1);
-        let gained = self.compact_unless_whole();
+        let gained = self.compact_for(order);
         let outcome = if gained {
             &self.events.compact_success
         } else {

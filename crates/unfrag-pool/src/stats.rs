@@ -51,14 +51,12 @@ impl Pool {
             events: self.inner.events.all(),
             ..Stats::default()
         };
-        for node in &memory.nodes {
-            let c = node.shared.counts();
-            stats.present += c.present;
-            stats.whole_blocks += c.whole;
-            stats.tainted_blocks += c.tainted;
-            stats.tainted_gigabytes += c.tainted_gigabytes;
-            stats.refused += node.shared.refused();
-        }
+        let c = memory.shared.counts();
+        stats.present = c.present;
+        stats.whole_blocks = c.whole;
+        stats.tainted_blocks = c.tainted;
+        stats.tainted_gigabytes = c.tainted_gigabytes;
+        stats.refused += memory.shared.refused();
         // Of threads that are at work, a free may be counted before the allocation that another one made.
         let in_use = (pgalloc.wrapping_sub(pgfree) as i64).max(0) as u64;
         stats.free = stats.present.saturating_sub(in_use);

@@ -1,11 +1,11 @@
-//! What each thread keeps of each pool: a [`Local`] for each node.
+//! What each thread keeps of each pool: a [`Local`] of its node.
 //!
 //! A thread that ends gives back what it keeps. One that has ended already, or came when all slots were taken, takes and
 //! gives under the shards' locks.
 #![allow(unsafe_code)]
 
 use crate::counts::Counts;
-use crate::memory::{Lock, Memory, Node, nearest};
+use crate::memory::{Lock, Memory, node_id};
 use crate::topology;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use unfrag::{AllocError, MigrateType, Order, Pfn};
 /// What a thread keeps of a pool.
 struct Own {
     pool: u64,
-    // Before `memory`, which they refer to.
-    locals: Vec<Option<Local<'static, 'static, Lock>>>,
+    // Before `memory`, which it refers to.
+    local: Option<Local<'static, 'static, Lock>>,
     home: usize,
     counts: Arc<Counts>,
     memory: Arc<Memory>,
@@ -44,18 +44,15 @@ fn with<T>(memory: &Arc<Memory>, f: impl FnOnce(&mut Own) -> T) -> Option<T> {
 #[cold]
 fn enter(all: &mut Vec<Own>, memory: &Arc<Memory>) -> usize {
     all.retain(|o| !o.memory.closed.load(Relaxed));
-    let local = |node: &Node| {
-        // SAFETY: `Own` keeps the memory, and drops the locals first.
-        let node: &'static Node = unsafe { &*std::ptr::from_ref(node) };
-        node.shared.local()
-    };
+    // SAFETY: `Own` keeps the memory, and drops the local first.
+    let shared: &'static unfrag::Memory<Lock> = unsafe { &*std::ptr::from_ref(&memory.shared) };
     let here = topology::node_of_this_cpu();
-    let home = memory.nodes.iter().position(|n| n.id == here);
+    let home = memory.nodes.iter().position(|n| n.id == here).unwrap_or(0);
     let counts = memory.counts_of_thread();
     all.push(Own {
         pool: memory.id,
-        locals: memory.nodes.iter().map(local).collect(),
-        home: home.unwrap_or(0),
+        local: shared.local_on(node_id(home)),
+        home,
         counts,
         memory: memory.clone(),
     });
@@ -91,7 +88,7 @@ fn alloc_at_end(memory: &Memory, order: Order, mt: MigrateType) -> Result<u32, A
 pub(crate) unsafe fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateType) {
     let given = with(memory, |own| {
         Counts::add(&own.counts.pgfree, order);
-        match &mut own.locals[memory.node_of(frame)] {
+        match &mut own.local {
             Some(local) => {
                 // SAFETY: as the caller says.
                 let freed = unsafe { local.free(Pfn(frame.into()), order, mt) };
@@ -115,10 +112,10 @@ pub(crate) fn flush(memory: &Arc<Memory>) {
     let flushed = OWN.try_with(|all| {
         let mut all = all.borrow_mut();
         for own in all.iter_mut().filter(|o| o.pool == memory.id) {
-            for local in own.locals.iter_mut().flatten() {
-                if local.flush().is_err() {
-                    memory.count_refused();
-                }
+            if let Some(local) = &mut own.local
+                && local.flush().is_err()
+            {
+                memory.count_refused();
             }
         }
     });
@@ -135,39 +132,13 @@ impl Drop for Own {
 impl Own {
     #[inline]
     fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        let got = match &mut self.locals[self.home] {
-            Some(local) => match local.alloc(order, mt) {
-                Ok(p) => Ok(p.0 as u32),
-                Err(why) => self.alloc_elsewhere(order, mt, why),
-            },
+        let got = match &mut self.local {
+            Some(local) => local.alloc(order, mt).map(|p| p.0 as u32),
             None => self.memory.take(order, mt, self.home),
         };
         if got.is_ok() {
             Counts::add(&self.counts.pgalloc, order);
         }
         got
-    }
-
-    /// Takes a block from another node than the thread's own, whose error is `why`.
-    #[cold]
-    fn alloc_elsewhere(
-        &mut self,
-        order: Order,
-        mt: MigrateType,
-        why: AllocError,
-    ) -> Result<u32, AllocError> {
-        let n = self.locals.len();
-        let mut why = why;
-        for i in (1..n).map(|i| (self.home + i) % n) {
-            let got = match &mut self.locals[i] {
-                Some(local) => local.alloc(order, mt).map(|p| p.0 as u32),
-                None => self.memory.nodes[i].take(order, mt),
-            };
-            match got {
-                Ok(frame) => return Ok(frame),
-                Err(of_node) => why = nearest(why, of_node),
-            }
-        }
-        Err(why)
     }
 }

@@ -8,7 +8,8 @@
 //! use std::alloc::{Layout, alloc};
 //! use std::ptr::NonNull;
 //! use unfrag_slab::{CacheOptions, FrameEntry, LockedPages, SlabConfig, Slabs};
-//! # use unfrag::{Builder, Gfp, NullHost, Pfn};
+//! # use unfrag::{Gfp, Pfn};
+//! # use unfrag_eras::{Builder, NullHost};
 //! # let config = Builder::new().region(Pfn(1024), 1024);
 //! # let mut memory = vec![0u64; config.layout()?.words];
 //! # let manager = config.boot(NullHost, &mut memory)?;
@@ -43,7 +44,7 @@
 //!   destroying caches. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: invariants.
 //! - [`due`], `reap`: periodic work. [`shrink`]: what reclaim asks an owner of objects for.
 //! - [`sizes`], [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
-//! - `hold`: all locks of a set at once. [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: checks of `Send` and `Sync`.
+//! - `hold`: all locks of a set at once. `locked` (feature `eras`): pages from a manager of the crate `unfrag-eras`. `sharing`: checks of `Send` and `Sync`.
 //!
 //! # One allocation
 //! From the call to the frames, with the file of each step:
@@ -78,6 +79,7 @@ mod hold;
 pub mod kmalloc;
 mod list;
 mod lock;
+#[cfg(feature = "eras")]
 pub mod locked;
 mod map;
 mod memory;
@@ -114,6 +116,7 @@ pub use heap::{AlreadyInstalled, CurrentCpu, Heap};
 pub use hold::HeldLocks;
 pub use kmalloc::Kmalloc;
 pub use lock::SpinLock;
+#[cfg(feature = "eras")]
 pub use locked::LockedPages;
 pub use object::{CacheFlags, Constructor};
 pub use options::{CacheOptions, CreateError};

@@ -8,7 +8,8 @@
 //!
 //! Safe code cannot free through the manager that it looks at,
 //! ```compile_fail,E0596
-//! # use unfrag::{CpuId, NullHost, Order, Pfn};
+//! # use unfrag::{CpuId, Order, Pfn};
+//! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::LockedPages;
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
 //! let _ = pages.view(|manager| manager.free(CpuId(0), of_a_slab, Order(0)));
@@ -16,7 +17,8 @@
 //! ```
 //! nor have it to itself,
 //! ```compile_fail,E0133
-//! # use unfrag::{CpuId, NullHost, Order, Pfn};
+//! # use unfrag::{CpuId, Order, Pfn};
+//! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::LockedPages;
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
 //! let _ = pages.with_mut(|manager| manager.free(CpuId(0), of_a_slab, Order(0)));
@@ -24,7 +26,8 @@
 //! ```
 //! nor free by number as the caches do,
 //! ```compile_fail,E0133
-//! # use unfrag::{CpuId, NullHost, Order, Pfn};
+//! # use unfrag::{CpuId, Order, Pfn};
+//! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::{LockedPages, Pages};
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
 //! pages.free(of_a_slab, 0);
@@ -32,7 +35,7 @@
 //! ```
 //! nor take the manager away while a set of caches has the pages,
 //! ```compile_fail,E0505
-//! # use unfrag::NullHost;
+//! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::{FrameEntry, LockedPages, SlabConfig, Slabs};
 //! # fn with(pages: LockedPages<NullHost>, table: &mut [FrameEntry]) {
 //! let slabs = Slabs::new(&pages, table, &SlabConfig::default());
@@ -42,7 +45,7 @@
 //! ```
 //! nor put a manager of shorter life into its place,
 //! ```compile_fail
-//! # use unfrag::NullHost;
+//! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::LockedPages;
 //! fn shorter<'short, 'long: 'short>(
 //!     pages: LockedPages<'long, NullHost>,
@@ -64,8 +67,9 @@ use crate::lock::SpinLock;
 use crate::page_block::PageBlock;
 use crate::pages::{PageRequest, Pages, Window};
 use core::ptr::NonNull;
-use unfrag::frame::MAX_ZONES;
-use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn, Request};
+use unfrag::{CpuId, NodeId, Order, Pfn};
+use unfrag_eras::frame::MAX_ZONES;
+use unfrag_eras::{Host, Manager, Request};
 
 /// The CPU of the manager whose lists are used. Under one lock the lists of one CPU are enough.
 const CPU: CpuId = CpuId(0);
@@ -163,7 +167,8 @@ impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> 
     /// no such block, or not with these rights.
     ///
     /// ```no_run
-    /// # use unfrag::{Gfp, NullHost};
+    /// # use unfrag::Gfp;
+    /// # use unfrag_eras::NullHost;
     /// # use unfrag_slab::{LockedPages, PageRequest};
     /// # fn with(pages: &LockedPages<NullHost>) {
     /// let two = PageRequest::new(1, Gfp::KERNEL);

@@ -6,13 +6,14 @@
 use crate::cache::KmemCache;
 use crate::cpu::Cpu;
 use crate::kmalloc::Kmalloc;
-use crate::lock::SpinLock;
+#[cfg(feature = "eras")]
 use crate::locked::LockedPages;
 use crate::page_block::PageBlock;
 use crate::pages::{Pages, Window};
 use crate::system::Slabs;
 use crate::typed::{Cache, Handle, Parcel};
-use unfrag::NullHost;
+#[cfg(feature = "eras")]
+use unfrag_eras::NullHost;
 
 const fn shared<T: Send + Sync + ?Sized>() {}
 const fn handed_on<T: Send>() {}
@@ -24,13 +25,17 @@ const _: () = {
     shared::<&'static dyn Pages>();
     shared::<Window>();
     shared::<PageBlock<'static>>();
-    shared::<LockedPages<'static, NullHost>>();
-    shared::<LockedPages<'static, NullHost, SpinLock>>();
     // The cache itself holds no value; its handles do.
     shared::<Cache<'static, *const u8>>();
     shared::<Parcel<'static, 'static, u8>>();
     handed_on::<Cpu<'static>>();
     handed_on::<Parcel<'static, 'static, core::cell::Cell<u8>>>();
+};
+
+#[cfg(feature = "eras")]
+const _: () = {
+    shared::<LockedPages<'static, NullHost>>();
+    shared::<LockedPages<'static, NullHost, crate::lock::SpinLock>>();
 };
 
 /// Has one implementation for types that are not `Sync` and two for those that are, between which the

@@ -5,7 +5,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use unfrag::{Builder, NullHost, Pfn};
+use unfrag::Pfn;
+use unfrag_eras::{Builder, NullHost};
 use unfrag_slab::{
     CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, SlabConfig, Slabs,
 };

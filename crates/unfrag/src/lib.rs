@@ -1,118 +1,87 @@
-//! A page allocator that does not fragment: buddy lists grouped by mobility, per-CPU lists, and every
-//! era of the Linux allocator as a setting.
+//! A page allocator to embed that does not fragment: any number of CPUs, 0.16 bytes of metadata a frame, blocks to a gigabyte.
 //!
-//! The core runs anywhere: it has no `std`, never allocates, does no I/O, and keeps its metadata (16
-//! bytes a frame) in memory that the caller hands in.
+//! It runs anywhere: it has no `std`, never allocates, does no I/O, and keeps its metadata in memory that the caller hands
+//! in. It hands out numbers of frames ([`Pfn`]); the memory behind them is the caller's. The locks are the caller's too
+//! ([`lock_api::RawMutex`]).
 //!
 //! ```
-//! use unfrag::{Builder, CpuId, Gfp, NullHost, Order, Pfn, Request};
+//! use unfrag::maps::Gigabyte;
+//! use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
 //!
-//! let config = Builder::new().region(Pfn(0x10_0000), 65536).era("6.18");
-//! let mut memory = vec![0u64; config.layout()?.words];
-//! let mut manager = config.boot(NullHost, &mut memory)?;
-//! let huge = manager.alloc(&Request::new(Order::HUGE, Gfp::HIGHUSER_MOVABLE))?;
-//! manager.free(CpuId(0), huge, Order::HUGE)?;
+//! // There may be frames in the first 4 GiB, and two CPUs take them.
+//! const CONFIG: MemoryConfig = MemoryConfig::new(Pfn(0), 4 << 18).with_locals(2);
+//! const ROOM: MemoryLayout = MemoryLayout::of(&CONFIG);
+//! static MEMORY: Memory<spin::Mutex<()>> = Memory::new(CONFIG);
+//!
+//! // Room for what it knows of them, which a kernel carves out of the first frames that it finds.
+//! let mut words = vec![0; ROOM.words].leak();
+//! let directory = Vec::leak((0..ROOM.gigabytes).map(|_| Gigabyte::NONE).collect());
+//! MEMORY.start(directory, &mut words)?;
+//! // The memory map, with its holes.
+//! for (start, frames) in [(0x1, 0x9e), (0x100, 0xbff00), (0xc4000, 0x3c000)] {
+//!     MEMORY.add(Pfn(start), frames, &mut words)?;
+//! }
+//! std::thread::scope(|cpus| {
+//!     let cpu = || {
+//!         let mut cpu = MEMORY.local().expect("one for each");
+//!         let huge = cpu.alloc(Order::HUGE, MigrateType::Movable).expect("a huge page");
+//!         // SAFETY: nobody uses it.
+//!         unsafe { cpu.free(huge, Order::HUGE, MigrateType::Movable) }.expect("in use");
+//!     };
+//!     (0..2).for_each(|_| _ = cpus.spawn(cpu));
+//! });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The allocators of Linux, every era as a value, are in the crate `unfrag-eras`; slab caches in `unfrag-slab`; real memory for
+//! a process in `unfrag-pool`.
+//!
 //! # The modules
 //! No two files import each other, directly or through others. From the ground up:
-//! - [`frame`]: numbers of frames, orders, zones and CPUs, migrate types, geometry, and the frame table.
-//! - [`stat`]: counters, and indexes of fragmentation.
-//! - [`gfp`]: flags and rights of a request. `request`: [`Request`], and why one fails ([`AllocError`]).
-//! - [`kernel`]: an era as a value: rules, sysctls, presets. `policy`: the rules and settings in force.
-//!   [`rights`]: the rights of a request in the slow path.
-//! - [`trace`]: tracepoints as typed events. [`host`]: their receiver. `tracer`: the way to it. [`hint`]:
-//!   prefetching.
-//! - `placement`: buddy lists by migrate type, and fallbacks between types.
-//! - [`zone`]: watermarks, reserves, zone order. `node`: the zones of a node, and its kswapd.
-//! - [`pcp`]: per-CPU lists.
-//! - [`lru`]: pages in use, on LRU lists.
-//! - [`evict`], [`need`]: what an operation needs of its world before it can go on.
-//! - `arena`, `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
-//! - [`drive`]: operations, worlds, and the loop that runs one in the other.
-//! - [`reclaim`]: kswapd, direct reclaim.
-//! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
-//! - [`maps`]: unfrag's own engine: free frames by maps. [`memory`]: many CPUs on it. [`local`]: what a CPU keeps. [`moves`]:
-//!   emptying blocks.
-//! - [`contig`]: claiming ranges and contiguous runs of any size; memory offline and online.
-//! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
+//! - [`frame`]: numbers of frames, orders and CPUs, migrate types, geometry. [`gfp`]: flags of a request, for slab caches and the
+//!   eras. [`error`]: why a request fails. [`formulas`]: those that others compute with too.
+//! - [`arena`]: tables in the caller's memory. [`hint`]: prefetching.
+//! - [`maps`]: which free frame serves a request, for one caller.
+//! - [`memory`]: [`Memory`], which many CPUs share: shards of maps, each under a lock, and watermarks.
+//! - [`local`]: [`Local`], what a CPU takes and gives without a lock.
+//! - [`moves`]: whole free blocks, made by moving what is in the way.
 //!
 //! # One allocation
 //! From the call to the frame, with the file of each step:
-//! 1. `page_alloc/fast.rs`: [`Manager::alloc`] derives the migrate type and the highest zone from the [`Gfp`]
-//!    flags. If the CPU's own list has a block and the best zone is well above its watermark, that block is the
-//!    answer (`pcp_alloc`).
-//! 2. `page_alloc/watermarked.rs`: otherwise the fast path walks the zones of `zone/zonelist.rs` from the best
-//!    down. The first one that passes its low watermark (`zone/passes.rs`) is asked.
-//! 3. `pcp/cpu_lists.rs`: the zone's per-CPU list serves orders 0 to 3 and 9 (order 0 in older eras). It is
-//!    refilled from the buddy lists when empty. Other orders go to the buddy lists directly.
-//! 4. `zone/ops.rs`, `placement/free_area.rs`, `placement/lists.rs`: the smallest block of the request's own
-//!    type that fits is taken and split, and the upper halves are put back.
-//! 5. `placement/fallback.rs`: without such a block, another type's block is taken by the era's rules.
-//! 6. `page_alloc/allocation.rs`: if no zone passes, an [`Allocation`] wakes kswapd and tries again down to the
-//!    min watermark and the reserves that the caller may use. One that [`Manager::begin`] made also reclaims
-//!    (`reclaim/direct.rs`), driven by a [`World`](drive::World).
+//! 1. `local/cpu.rs`: [`Local::alloc`] takes a frame from the CPU's own array of that order and type (`local/arrays.rs`).
+//! 2. `memory/shards.rs`: an empty array is refilled by half in one batch, under the lock of one shard; the batch is reserved
+//!    above the watermark first (`memory/totals.rs`).
+//! 3. `maps/engine.rs`: the shard takes from its fullest block of that type (`maps/bins.rs`), by the bits of the block's map
+//!    (`maps/map.rs`). Without such a block, a whole free one becomes one of that type (`maps/gigabyte.rs`); without that, another
+//!    type's is taken over, the emptiest.
+//! 4. If memory is short, what the CPUs keep is called home, and the request fails with an [`AllocError`]; if it is fragmented, an
+//!    [`Evacuator`](moves::Evacuator) makes room.
 #![no_std]
 #![deny(unsafe_code)]
 
 #[cfg(any(test, loom, shuttle))]
 extern crate std;
 
-mod arena;
-mod boot;
-mod builder;
-pub mod compact;
-mod config;
-pub mod contig;
-pub mod drive;
-pub mod evict;
+pub mod arena;
+pub mod error;
+pub mod formulas;
 pub mod frame;
 pub mod gfp;
 pub mod hint;
-pub mod host;
-pub mod inspect;
-pub mod kernel;
-#[cfg(feature = "lab")]
-pub mod lab;
 pub mod local;
-pub mod lru;
-mod manager;
 pub mod maps;
 pub mod memory;
-pub mod migrate;
 pub mod moves;
-pub mod need;
-mod node;
-pub mod page_alloc;
-pub mod pcp;
-mod placement;
-mod policy;
-pub mod reclaim;
-mod request;
-pub mod restore;
-pub mod rights;
-pub mod stat;
-pub mod trace;
-mod tracer;
-pub mod validate;
-pub mod zone;
 
-pub use builder::Builder;
-pub use config::{Config, ConfigError, Layout, layout};
-pub use contig::{Claim, ClaimError, Offline, OnlineError};
-pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId};
-pub use gfp::{AllocFlags, Gfp};
-pub use host::{Host, NullHost};
-pub use kernel::{Rules, Sysctl, preset};
+pub use error::AllocError;
+pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn};
+pub use gfp::Gfp;
 pub use local::{Barrier, Local, SINGLES};
 pub use lock_api;
-pub use manager::Manager;
-pub use memory::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Report};
-pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
-pub use placement::{V19_TYPES, V19Stats, v19_type_name};
-pub use request::{AllocError, Context, Request, highest_zone};
-pub use zone::{ZoneConfig, ZoneKind};
+pub use memory::{
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, Report, Request,
+    StartError,
+};
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

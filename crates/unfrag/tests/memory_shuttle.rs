@@ -7,9 +7,11 @@ use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::thread;
 use unfrag::lock_api::{GuardSend, RawMutex};
+use unfrag::maps::Gigabyte;
 use unfrag::maps::GiveError;
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Barrier, Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, Marks, Memory, MemoryConfig, MemoryLayout};
 
 /// A lock that spins, and lets others run meanwhile.
 struct Spin(AtomicBool);
@@ -35,7 +37,7 @@ unsafe impl RawMutex for Spin {
 const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 /// Few enough that the arrays of two CPUs hold a good part of them.
-const FRAMES: u32 = 1024;
+const FRAMES: u64 = 1024;
 /// Frames that all but those who cannot wait leave.
 const MIN: u64 = 32;
 
@@ -88,17 +90,25 @@ impl World {
     }
 
     fn with_barrier(barrier: Option<Barrier>, threads: &[fn(&World)]) {
+        let marks = Marks {
+            min: MIN,
+            ..Marks::NONE
+        };
         let config = MemoryConfig {
             locals: threads.len(),
-            min: MIN,
+            marks,
             barrier,
             ..MemoryConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; MemoryLayout::of(&config).words].into_boxed_slice();
         let words = Box::into_raw(words);
-        // The threads end before it goes.
-        let memory = Memory::new(config, unsafe { &mut *words }).expect("a memory");
-        memory.add(Pfn(0), FRAMES).expect("new");
+        let directory = Box::into_raw(Box::new([Gigabyte::NONE]));
+        // The threads end before they go.
+        let mut rest = unsafe { &mut *words };
+        let memory = Memory::new(config);
+        let started = memory.start(unsafe { &mut *directory }, &mut rest);
+        started.expect("a memory");
+        memory.add(Pfn(0), FRAMES, &mut rest).expect("new");
         let world = World {
             memory,
             taken: Mutex::new(vec![false; FRAMES as usize]),
@@ -110,11 +120,12 @@ impl World {
             }
         });
         world.memory.validate().expect("a sound state");
-        assert_eq!(world.memory.free_frames(), FRAMES.into());
-        assert_eq!(world.memory.counts().free, FRAMES.into());
+        assert_eq!(world.memory.free_frames(), FRAMES);
+        assert_eq!(world.memory.counts().free, FRAMES);
         assert_eq!(world.memory.refused(), 0);
         drop(world);
         drop(unsafe { Box::from_raw(words) });
+        drop(unsafe { Box::from_raw(directory) });
     }
 
     fn stamp(&self, p: Pfn, order: u8, taken: bool) {
@@ -301,4 +312,52 @@ fn the_min_mark_holds_while_blocks_are_reported() {
 #[test]
 fn free_blocks_are_reported_while_others_run() {
     always(|| World::with(&[reports, comes_and_goes, reports]));
+}
+
+/// Claims ranges and runs, and makes whole blocks, of what happens to be free: nobody moves. Nobody has a frame of what was
+/// claimed, and all that is set apart is to be had again.
+fn claims(w: &World) {
+    let range = |start, frames| Goal::Range {
+        start: Pfn(start),
+        frames,
+    };
+    let goals = [
+        range(300, 400),
+        Goal::Blocks(1),
+        range(0, 5),
+        Goal::Run(Order(9)),
+        Goal::Ahead { blocks: 2 },
+        range(700, 324),
+    ];
+    for goal in goals {
+        let mut e = Evacuator::new(&w.memory, goal, Limits::NONE.mt(MOV));
+        for _ in 0..3 {
+            if e.step() == Move::Done {
+                break;
+            }
+            thread::yield_now();
+        }
+        let Ok(claimed) = e.into_claimed() else {
+            continue;
+        };
+        let frames = || (claimed.pfn().0..).take(claimed.frames() as usize);
+        frames().for_each(|p| w.stamp(Pfn(p), 0, true));
+        thread::yield_now();
+        frames().for_each(|p| w.stamp(Pfn(p), 0, false));
+    }
+}
+
+#[test]
+fn ranges_are_claimed_while_others_run() {
+    always(|| World::with(&[claims, comes_and_goes, claims]));
+}
+
+#[test]
+fn ranges_are_claimed_while_blocks_are_reported() {
+    always(|| World::with(&[claims, reports, claims]));
+}
+
+#[test]
+fn the_min_mark_holds_while_ranges_are_claimed() {
+    always(|| World::with(&[claims, keeps_the_mark, keeps_the_mark]));
 }

@@ -4,12 +4,13 @@ use crate::chance::Chance;
 use crate::room::Room;
 use rustix::mm::{Advice, madvise};
 use spin::mutex::SpinMutex;
+use unfrag::maps::Gigabyte;
 use unfrag::{Memory, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_adapt::report::{ReportError, Sink, report};
 
 const MOV: MigrateType = MigrateType::Movable;
-const FRAMES: u32 = 1 << 14;
+const FRAMES: u64 = 1 << 14;
 
 /// A monitor whose guest's memory is a mapping: it gives back what it is told is free.
 struct Monitor {
@@ -22,9 +23,9 @@ struct Monitor {
 impl Sink for Monitor {
     type Error = &'static str;
 
-    fn release(&mut self, first: Pfn, frames: u32) -> Result<(), &'static str> {
+    fn release(&mut self, first: Pfn, frames: u64) -> Result<(), &'static str> {
         self.patience = self.patience.checked_sub(1).ok_or("busy")?;
-        for n in first.0..first.0 + u64::from(frames) {
+        for n in first.0..first.0 + frames {
             let known = std::mem::replace(&mut self.released[n as usize], true);
             assert!(!known, "frame {n:#x} is released already");
         }
@@ -38,9 +39,12 @@ impl Sink for Monitor {
 fn free_memory_goes_back_and_comes_again_empty() {
     let room = Room::new(FRAMES as usize * 4096, 2 << 20);
     let config = MemoryConfig::new(Pfn(0), FRAMES);
+    let mut directory = [Gigabyte::NONE];
     let mut words = vec![0; MemoryLayout::of(&config).words];
-    let shared = Memory::<SpinMutex<()>>::new(config, &mut words).expect("a memory");
-    shared.add(Pfn(0), FRAMES).expect("new");
+    let mut words = &mut words[..];
+    let shared = Memory::<SpinMutex<()>>::new(config);
+    shared.start(&mut directory, &mut words).expect("a memory");
+    shared.add(Pfn(0), FRAMES, &mut words).expect("new");
     let word =
         |p: Pfn| core::ptr::with_exposed_provenance_mut::<u64>(room.start() + p.0 as usize * 4096);
     let mut monitor = Monitor {

@@ -2,6 +2,7 @@
 
 use spin::mutex::SpinMutex;
 use std::collections::BTreeMap;
+use unfrag::maps::Gigabyte;
 use unfrag::{MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Pfn};
 use unfrag_adapt::x86_64::Frames;
@@ -15,24 +16,24 @@ use x86_64::{PhysAddr, VirtAddr};
 type Memory<'m> = unfrag::Memory<'m, SpinMutex<()>>;
 
 /// Frames of a gigabyte.
-const GIB: u32 = 1 << 18;
+const GIB: u64 = 1 << 18;
 const WRITABLE: PageTableFlags = PageTableFlags::PRESENT.union(PageTableFlags::WRITABLE);
 
-fn config(frames: u32) -> MemoryConfig {
+fn config(frames: u64) -> MemoryConfig {
     MemoryConfig {
         locals: 2,
         ..MemoryConfig::new(Pfn(0), frames)
     }
 }
 
-fn words(frames: u32) -> Vec<u64> {
-    vec![0; MemoryLayout::of(&config(frames)).words]
-}
-
 /// A memory of which all frames but the first are free: physical address 0 is nobody's.
-fn memory(frames: u32, words: &mut [u64]) -> Memory<'_> {
-    let shared = Memory::new(config(frames), words).unwrap();
-    shared.add(Pfn(1), frames - 1).unwrap();
+fn memory(frames: u64) -> Memory<'static> {
+    let room = MemoryLayout::of(&config(frames));
+    let directory = (0..room.gigabytes).map(|_| Gigabyte::NONE).collect();
+    let mut words = vec![0; room.words].leak();
+    let shared = Memory::new(config(frames));
+    shared.start(Vec::leak(directory), &mut words).unwrap();
+    shared.add(Pfn(1), frames - 1, &mut words).unwrap();
     shared
 }
 
@@ -40,7 +41,7 @@ fn memory(frames: u32, words: &mut [u64]) -> Memory<'_> {
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    fn of(frames: u32) -> Bytes {
+    fn of(frames: u64) -> Bytes {
         Bytes(vec![0; (frames as usize + 1) << 12])
     }
 
@@ -90,12 +91,11 @@ fn unmap<S: PageSize>(
 
 #[test]
 fn page_tables_of_all_three_sizes_are_built_walked_and_taken_down() {
-    const FRAMES: u32 = 4 * GIB;
+    const FRAMES: u64 = 4 * GIB;
     const PAGES: u64 = 3000;
     let mut bytes = Bytes::of(FRAMES);
     let begin = bytes.begin();
-    let mut words = words(FRAMES);
-    let shared = memory(FRAMES, &mut words);
+    let shared = memory(FRAMES);
     let mut local = shared.local().unwrap();
     let root: PhysFrame<Size4KiB> = Frames::of(&mut local, MigrateType::Unmovable)
         .allocate_frame()
@@ -147,15 +147,14 @@ fn page_tables_of_all_three_sizes_are_built_walked_and_taken_down() {
     unsafe { tables.deallocate_frame(root) };
     assert_eq!(tables.refused(), 0);
     drop(local);
-    assert_eq!(shared.free_frames(), u64::from(FRAMES) - 1);
+    assert_eq!(shared.free_frames(), FRAMES - 1);
     shared.validate().unwrap();
 }
 
 #[test]
 fn page_tables_stay_out_of_the_blocks_of_movable_pages() {
-    const FRAMES: u32 = 64 * 512;
-    let mut words = words(FRAMES);
-    let shared = memory(FRAMES, &mut words);
+    const FRAMES: u64 = 64 * 512;
+    let shared = memory(FRAMES);
     let mut local = shared.local().unwrap();
     let mut blocks: BTreeMap<u64, [bool; 2]> = BTreeMap::new();
     for i in 0..20_000 {
@@ -171,9 +170,8 @@ fn page_tables_stay_out_of_the_blocks_of_movable_pages() {
 
 #[test]
 fn all_of_memory_is_given_out_once_and_then_none() {
-    const FRAMES: u32 = 32 * 512;
-    let mut words = words(FRAMES);
-    let shared = memory(FRAMES, &mut words);
+    const FRAMES: u64 = 32 * 512;
+    let shared = memory(FRAMES);
     let mut local = shared.local().unwrap();
     let mut pages = Frames::of(&mut local, MigrateType::Movable);
     let next = || -> Option<PhysFrame<Size2MiB>> { pages.allocate_frame() };
@@ -193,12 +191,12 @@ fn all_of_memory_is_given_out_once_and_then_none() {
         unsafe { pages.deallocate_frame(frame) };
     }
     // What is of no memory at all is refused, and counted.
-    let beyond = PhysAddr::new(u64::from(FRAMES) << 12);
+    let beyond = PhysAddr::new(GIB << 12);
     let foreign = PhysFrame::<Size4KiB>::containing_address(beyond);
     // SAFETY: It is nobody's.
     unsafe { pages.deallocate_frame(foreign) };
     assert_eq!(pages.refused(), 1);
     drop(local);
-    assert_eq!(shared.free_frames(), u64::from(FRAMES) - 1);
+    assert_eq!(shared.free_frames(), FRAMES - 1);
     shared.validate().unwrap();
 }

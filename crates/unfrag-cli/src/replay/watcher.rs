@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use crate::output::Progress;
 use std::path::Path;
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_lab::export::Exporter;
 use unfrag_lab::replay::Watch;
 use unfrag_lab::replay::model::ReplayHost;

@@ -5,7 +5,7 @@
 use super::holders::HolderId;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 
 /// Frames below this one, those of 1 TiB, have a bit each. Of those beyond, on hosts whose memory is far apart, the
 /// pieces say all, so that one event far away takes no memory for what lies between.
@@ -202,7 +202,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::Order;
+    use unfrag_eras::Order;
 
     fn shares(held: &Held) -> (u64, Vec<u64>) {
         let mut shares = vec![];

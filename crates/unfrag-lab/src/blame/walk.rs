@@ -11,7 +11,7 @@ use crate::geometry::recorded::{Question, RecordedGeometry, on_host};
 use crate::input::Input;
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
-use unfrag::MigrateType;
+use unfrag_eras::MigrateType;
 use unfrag_linux::content::Content;
 use unfrag_linux::event::page::{Cache, Slab};
 use unfrag_linux::event::{At, Block, Coverage, Flags, Kind, Page, Tracker, Unreadable};

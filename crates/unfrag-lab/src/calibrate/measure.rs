@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use unfrag::{Builder, CpuId, Gfp, NullHost, Order, Pfn, Request, Sysctl, preset};
+use unfrag_eras::{Builder, CpuId, Gfp, NullHost, Order, Pfn, Request, Sysctl, preset};
 use unfrag_machine::bare::{Bare, Description, Holes, Kept};
 use unfrag_machine::{Calibration, Rng};
 

@@ -9,7 +9,7 @@
 use crate::host::Zone;
 use crate::usable::{self, Request};
 use serde::Serialize;
-use unfrag::{Rules, ZoneKind};
+use unfrag_eras::{Rules, ZoneKind};
 
 /// Orders that are looked at.
 pub const ORDERS: [u8; 2] = [3, 4];
@@ -104,7 +104,7 @@ fn verdict(in_a_row: u64) -> &'static str {
 mod tests {
     use super::*;
     use crate::host::zone::TypeBlocks;
-    use unfrag::preset;
+    use unfrag_eras::preset;
 
     fn zone(free: &[u64], min: u64) -> Zone {
         let mut blocks = free.to_vec();

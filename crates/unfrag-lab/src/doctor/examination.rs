@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::host::{Host, Unread, Zone, settings};
 use crate::report::number::bytes;
 use std::sync::Arc;
-use unfrag::{Rules, preset};
+use unfrag_eras::{Rules, preset};
 use unfrag_linux::procfs::MemInfo;
 
 /// Examines a host.

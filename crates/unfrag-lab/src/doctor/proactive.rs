@@ -1,8 +1,8 @@
 //! The scores at which proactive compaction begins and ends.
 
 use crate::era::Era;
-use unfrag::compact::score::ScoreMarks;
-use unfrag::preset;
+use unfrag_eras::compact::score::ScoreMarks;
+use unfrag_eras::preset;
 
 /// Scores at which proactive compaction ends and begins. `spec: 5.5`
 pub fn proactive_marks(proactiveness: u64, era: Era) -> [u64; 2] {

@@ -3,7 +3,7 @@
 //! Invariant: without watermarks nothing is said of a shortage.
 
 use crate::host::{Host, Zone};
-use unfrag::ZoneKind;
+use unfrag_eras::ZoneKind;
 
 /// The lowest watermark that a zone's free memory is below.
 pub(super) fn below(zone: &Zone) -> Option<&'static str> {

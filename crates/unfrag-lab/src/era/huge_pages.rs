@@ -2,7 +2,7 @@
 //!
 //! `spec: 5.6`
 
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// Which memory may have huge pages.
 pub const ENABLED: &str = "transparent_hugepage/enabled";

@@ -4,7 +4,7 @@
 //! by the release, and nothing anywhere else. `spec: 2.5, 2.6, 7.6, 7.7`
 
 use crate::error::Error;
-use unfrag::{Gfp, MigrateType};
+use unfrag_eras::{Gfp, MigrateType};
 use unfrag_linux::gfp_text;
 
 /// The kernel that made a recording.

@@ -9,7 +9,7 @@
 use super::{huge_pages, sysctl};
 use std::collections::BTreeMap;
 use std::fmt;
-use unfrag::Sysctl;
+use unfrag_eras::Sysctl;
 use unfrag_linux::recording::{Recording, Snapshot};
 
 /// Files of a snapshot that hold settings, a line `PATH=VALUE` each.

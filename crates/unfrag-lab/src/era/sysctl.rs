@@ -4,8 +4,8 @@ use super::huge_pages;
 use crate::error::{Asked, Error, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
-use unfrag::{Rules, Sysctl};
+use unfrag_eras::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
+use unfrag_eras::{Rules, Sysctl};
 
 /// Names that `--set` takes.
 pub const NAMES: [&str; 13] = [

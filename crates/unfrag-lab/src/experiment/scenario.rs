@@ -10,7 +10,7 @@ use super::variant::Kernel;
 use crate::error::{Asked, Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use unfrag::kernel::Reserve;
+use unfrag_eras::kernel::Reserve;
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::kernel_table::Names;
 use unfrag_machine::scenario::{self, Outcome, Progress, Run, Scenario};

@@ -3,9 +3,9 @@
 use super::choice::Choice;
 use super::name::Name;
 use crate::error::Asked;
-use unfrag::Rules;
-use unfrag::compact::score::DEFAULT_PROACTIVENESS;
-use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, LruShape, Reserve, preset};
+use unfrag_eras::Rules;
+use unfrag_eras::compact::score::DEFAULT_PROACTIVENESS;
+use unfrag_eras::kernel::{CongestionWait, KswapdNap, KswapdSleep, LruShape, Reserve, preset};
 use unfrag_machine::bare::Holes;
 use unfrag_slab::{Design, FirstAttempt, Rules as SlabRules};
 

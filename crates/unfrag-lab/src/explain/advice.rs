@@ -10,7 +10,7 @@ use super::sentences::is_unexplained;
 use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost};
 use super::verdict::{Verdict, closed_lists};
 use crate::report::number::bytes;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::kernel_log::Kind;
 
 /// Advice for a case.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: sums saturate; what the text does not tell is `None`.
 
-use unfrag::ZoneKind;
+use unfrag_eras::ZoneKind;
 use unfrag_linux::kernel_log::Memory;
 
 /// KiB of a page in a memory report; `None` if it does not tell.

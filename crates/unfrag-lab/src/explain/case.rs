@@ -6,7 +6,7 @@ use super::kernel::Kernel;
 use super::missing;
 use super::verdict::Verdict;
 use super::zones::{Judged, Lacking};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::kernel_log::Report;
 
 /// What a judge of one kind of failure found, beside the verdict.

@@ -5,7 +5,7 @@
 
 use super::case::{Case, Finding};
 use super::verdict::{self, Verdict};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::kernel_log::report::{Stamp, Virtual};
 use unfrag_linux::kernel_log::{Kind, Memory, Report};
 

@@ -3,8 +3,8 @@
 //! Invariant: what was assumed is said, with its reason.
 
 use crate::era::Era;
-use unfrag::Gfp;
-use unfrag::kernel::{Preset, preset};
+use unfrag_eras::Gfp;
+use unfrag_eras::kernel::{Preset, preset};
 use unfrag_linux::gfp_text;
 use unfrag_linux::kernel_log::{Kind, Report};
 

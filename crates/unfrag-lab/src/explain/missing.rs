@@ -6,7 +6,7 @@
 //! Invariant: a setting or a share of memory is computed only where the text shows that all zones are in it.
 
 use super::amounts::{kind_of, page_kib, sum};
-use unfrag::ZoneKind;
+use unfrag_eras::ZoneKind;
 use unfrag_linux::kernel_log::{Memory, Report, Zone};
 
 /// The zones that columns of `lowmem_reserve` stand for; `None` where more than one set of zones has so many.

@@ -91,7 +91,7 @@ fn explained(event: &Event) -> Failure {
     let mut case = Case {
         report: r,
         gfp,
-        may_wait: gfp.map(|g| g.contains(unfrag::Gfp::DIRECT_RECLAIM)),
+        may_wait: gfp.map(|g| g.contains(unfrag_eras::Gfp::DIRECT_RECLAIM)),
         kernel,
         zones: judged.zones,
         lacking_zones: judged.lacking,

@@ -8,7 +8,7 @@ use super::kernel::Kernel;
 use super::verdict::Verdict;
 use super::zones::{Given, Judged};
 use std::collections::BTreeSet;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::kernel_log::{Kind, Memory, Report};
 
 /// KiB of a page, on all machines.

@@ -3,7 +3,7 @@
 //! Invariant: a line that was cut off gives no number.
 
 use super::amounts::kind_of;
-use unfrag::ZoneKind;
+use unfrag_eras::ZoneKind;
 use unfrag_linux::kernel_log::{Memory, Zone};
 
 /// The populated zones of the node above `z` that the request could use.

@@ -4,7 +4,7 @@ use super::case::{Case, Finding};
 use super::verdict::{Verdict, closed_lists};
 use super::zones::Judged;
 use crate::report::number::{bytes, thousands};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::kernel_log::Kind;
 
 /// The size of the request, such as `64 KiB (order 4)`.
@@ -121,8 +121,8 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
             "There is a free block for {size} in {}, but taking it would leave less than the watermark of that kernel wants{}.",
             names(&case.zones, |z| allowed(z) && z.has_block == Some(true) && z.passes_unprotected == Some(false)),
             match case.kernel.preset.rules.marks.check {
-                unfrag::kernel::MarkCheck::PerOrder => ", which kernels to 4.3 check for each order by itself",
-                unfrag::kernel::MarkCheck::BlockExists => "",
+                unfrag_eras::kernel::MarkCheck::PerOrder => ", which kernels to 4.3 check for each order by itself",
+                unfrag_eras::kernel::MarkCheck::BlockExists => "",
             }
         ),
         Verdict::Reserved if case.finding == Finding::WholeReserve => format!(

@@ -1,6 +1,6 @@
 //! The zones of a report, judged for the request. `spec: K.4, 1.5, 1.6`
 //!
-//! Invariant: what the text does not say is `None`, and never decides; the watermark check is the core's.
+//! Invariant: what the text does not say is `None`, and never decides; the watermark check is the eras'.
 
 use super::amounts::kind_of;
 use super::answer::ZoneAnswer;
@@ -8,8 +8,8 @@ use super::kernel::Kernel;
 use super::missing;
 use super::protection::{populated_above, protection};
 use crate::usable::{self, Request, ZoneView};
-use unfrag::kernel::MarkCheck;
-use unfrag::{AllocFlags, Gfp, ZoneKind};
+use unfrag_eras::kernel::MarkCheck;
+use unfrag_eras::{AllocFlags, Gfp, ZoneKind};
 use unfrag_linux::kernel_log::report::Letters;
 use unfrag_linux::kernel_log::{Memory, Report, Zone};
 
@@ -118,7 +118,7 @@ pub fn judge(
     if rules.boost().is_some() && kernel.era.is_at_least(6, 3) && asked.contains(Gfp::HIGH) {
         request.rights |= AllocFlags::UNBOOSTED_RECHECK;
     }
-    let highest = unfrag::highest_zone(asked);
+    let highest = unfrag_eras::highest_zone(asked);
     let case = Asked {
         report: r,
         memory,

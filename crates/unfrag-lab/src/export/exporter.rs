@@ -11,7 +11,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_linux::output::{self, Holds};
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::target::{self, Target};

@@ -1,11 +1,11 @@
 //! Files that the model computes wholly: free blocks, pageblocks, and the fragmentation indexes.
 
 use super::zones::{ProcfsZone, zones};
-use unfrag::host::Host;
-use unfrag::inspect::ZoneView;
-use unfrag::kernel::{Placement, Reserve};
-use unfrag::stat::{fragmentation_index, unusable_index};
-use unfrag::{Manager, MigrateType, Order, V19_TYPES, ZoneId, v19_type_name};
+use unfrag_eras::host::Host;
+use unfrag_eras::inspect::ZoneView;
+use unfrag_eras::kernel::{Placement, Reserve};
+use unfrag_eras::stat::{fragmentation_index, unusable_index};
+use unfrag_eras::{Manager, MigrateType, Order, V19_TYPES, ZoneId, v19_type_name};
 use unfrag_linux::procfs::buddyinfo::Row;
 use unfrag_linux::procfs::pagetypeinfo::{BlockRow, BlockTable, Count, FreeRow};
 use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, IndexRow, PageTypeInfo, UnusableIndex};

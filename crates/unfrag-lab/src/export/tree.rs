@@ -5,10 +5,10 @@
 use super::provenance::{FILE as PROVENANCE, Provenance, Source};
 use super::tables;
 use super::zones::{ProcfsZone, zones};
-use unfrag::host::Host;
-use unfrag::inspect::ZoneView;
-use unfrag::kernel::Pcp;
-use unfrag::{CpuId, Manager, ZoneId, ZoneKind};
+use unfrag_eras::host::Host;
+use unfrag_eras::inspect::ZoneView;
+use unfrag_eras::kernel::Pcp;
+use unfrag_eras::{CpuId, Manager, ZoneId, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::{Layout, Pageset, Zone};
 use unfrag_linux::procfs::{Counters, MemInfo, PageTypeInfo, VmStat, ZoneInfo};
 use unfrag_linux::recording::Snapshot;

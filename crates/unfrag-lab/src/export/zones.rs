@@ -1,8 +1,8 @@
 //! The model's zones as procfs names and orders them.
 
-use unfrag::host::Host;
-use unfrag::inspect::ZoneView;
-use unfrag::{Manager, ZoneId};
+use unfrag_eras::host::Host;
+use unfrag_eras::inspect::ZoneView;
+use unfrag_eras::{Manager, ZoneId};
 
 /// A zone's names in procfs.
 pub(super) trait ProcfsZone {

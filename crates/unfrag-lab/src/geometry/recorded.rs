@@ -11,8 +11,8 @@ use crate::host::Host;
 use crate::report::number::bytes;
 use std::collections::BTreeSet;
 use std::fmt;
-use unfrag::frame::ORDER_SLOTS;
-use unfrag::{Geometry, Order};
+use unfrag_eras::frame::ORDER_SLOTS;
+use unfrag_eras::{Geometry, Order};
 use unfrag_linux::event::Block;
 use unfrag_linux::recording::Recording;
 

@@ -4,7 +4,7 @@
 
 use crate::report::number::{bytes, mib_of};
 use serde::Serialize;
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 
 /// Sizes of a host's pages and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -79,7 +79,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::Order;
+    use unfrag_eras::Order;
 
     #[test]
     fn amounts_are_those_of_the_hosts_pages() {

@@ -4,10 +4,10 @@
 //!   to its end.
 //! - [`zone`]: a zone as the files together show it, and what follows from that. [`zones`]: how the files tell zones.
 //!
-//! It is here, and not where Linux is spoken: its notes are sentences with sizes, its indexes and rights are the core's,
+//! It is here, and not where Linux is spoken: its notes are sentences with sizes, its indexes and rights are the eras',
 //! and what a release is, [`crate::era`] says.
 //!
-//! Invariant: every number is the kernel's own, or made from free blocks by the formulas of [`unfrag::stat`]; what could
+//! Invariant: every number is the kernel's own, or made from free blocks by the formulas of [`unfrag_eras::stat`]; what could
 //! not be read is named in [`Host::unread`], never guessed.
 
 pub mod files;

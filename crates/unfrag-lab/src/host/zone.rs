@@ -5,8 +5,8 @@
 use super::whole;
 use crate::usable::{ZoneView, kept};
 use std::ops::Range;
-use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
-use unfrag::{Gfp, Order, ZoneKind};
+use unfrag_eras::stat::{extfrag_for_order, fragmentation_index, unusable_index};
+use unfrag_eras::{Gfp, Order, ZoneKind};
 use unfrag_linux::procfs::{ZoneInfo, zoneinfo};
 
 /// What is known of a zone, in base pages. Lists stand at the number of their order.

@@ -8,7 +8,7 @@
 use super::whole;
 use super::zone::{TypeBlocks, Zone, pages};
 use crate::geometry::ORDERS;
-use unfrag::ZoneKind;
+use unfrag_eras::ZoneKind;
 use unfrag_linux::procfs::{
     BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
 };

@@ -20,7 +20,7 @@ pub use source::EventSource;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_linux::event::{At, Kind, Page, Tracker, Unreadable, walk};
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::recording::{EventTable, Events, Recording};

@@ -4,7 +4,7 @@
 //! - [`compare`]: two moments, and what differs. [`text`], [`changes`]: one moment or several, and a comparison, as text.
 //!
 //! Invariant: every number is the kernel's own, or made from free blocks by the formulas of
-//! [`unfrag::stat`]; what could not be read is named in [`Moment::unread`], never guessed.
+//! [`unfrag_eras::stat`]; what could not be read is named in [`Moment::unread`], never guessed.
 
 pub mod changes;
 pub mod compare;

@@ -14,7 +14,7 @@
 
 use crate::era::Era;
 use serde::{Deserialize, Serialize};
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// What a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use super::zero::is_zero;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use unfrag::frame::NR_ORDERS;
+use unfrag_eras::frame::NR_ORDERS;
 
 /// Pages of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use super::class::Class;
 use crate::era::Era;
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::{Gfp, Pfn};
 use unfrag_linux::event::page::Cache;
 use unfrag_linux::event::{At, Kind, Page, Tracker};
 

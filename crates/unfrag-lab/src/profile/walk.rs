@@ -12,7 +12,7 @@ use super::purposes::Known;
 use crate::error::{Error, Result};
 use crate::geometry::recorded::on_host;
 use std::collections::{BTreeMap, HashMap};
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_linux::event::page::{Cache, Place, Reclaim};
 use unfrag_linux::event::{At, Block, Kind, Page, Roles, Tracker};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};

@@ -4,7 +4,7 @@
 
 use super::phrases::seconds;
 use std::fmt::Write as _;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::alloc_failure::{Failure, Wording, Zone, report};
 use unfrag_machine::alloc_failure::{AllocFailure, ZoneState};
 use unfrag_machine::scenario::Outcome;

@@ -7,7 +7,7 @@ use crate::report::number::{PAGE_BYTES, mib, order_size, percent, thousands};
 use crate::report::table::{Row, SideBySide};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use unfrag::MAX_ORDER;
+use unfrag_eras::MAX_ORDER;
 use unfrag_machine::program::report::Line;
 use unfrag_machine::scenario::{Held, Obstacles, Outcome};
 

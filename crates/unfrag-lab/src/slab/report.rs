@@ -1,7 +1,7 @@
 //! The result of a slab replay: the shape of `--json`.
 
 use serde::Serialize;
-use unfrag::frame::NR_ORDERS;
+use unfrag_eras::frame::NR_ORDERS;
 use unfrag_slab::CacheInfo;
 
 /// The allocators side by side.

@@ -8,7 +8,7 @@ use super::trace::{Action, SlabTrace, TracedCache};
 use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
 use std::collections::HashMap;
-use unfrag::kernel::preset;
+use unfrag_eras::kernel::preset;
 use unfrag_linux::recording::Recording;
 use unfrag_machine::slab::{
     CacheId, MachineError, ObjectId, SlabMachine, SlabMachineConfig, with_slab_machine,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::geometry::recorded::{Question, RecordedGeometry};
 use crate::input::Cpus;
 use std::collections::HashMap;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_linux::recording::Recording;
 
 /// A cache that the trace names, or one that stands for objects of a size whose cache is not known.

@@ -3,9 +3,9 @@
 //! Invariant: the rights decide what counts, as in the watermark test; sums saturate.
 
 use super::view::{Request, ZoneView};
-use unfrag::AllocFlags;
-use unfrag::kernel::MarkCheck;
-use unfrag::zone::watermark::lowered;
+use unfrag_eras::AllocFlags;
+use unfrag_eras::kernel::MarkCheck;
+use unfrag_eras::zone::watermark::lowered;
 
 /// More pages than any machine has, and few enough to be added up.
 const MOST: u64 = 1 << 60;

@@ -1,8 +1,8 @@
 //! What a request may use of a zone: one answer for the doctor, the exporter and the explanation of a kernel's log.
 //!
-//! Plain data in ([`ZoneView`], [`Request`]), plain numbers out. The watermark test is the core's own
-//! ([`unfrag::zone::watermark`]) in the form of the kernel's era; the zone by flags is
-//! [`unfrag::highest_zone`]'s.
+//! Plain data in ([`ZoneView`], [`Request`]), plain numbers out. The watermark test is the eras' own
+//! ([`unfrag_eras::zone::watermark`]) in the form of the kernel's era; the zone by flags is
+//! [`unfrag_eras::highest_zone`]'s.
 //!
 //! - [`may_use`]: whether a zone is among those that a request's flags allow.
 //! - [`blocks`], [`pages`], [`largest_order`]: what of a zone's free memory counts for it.

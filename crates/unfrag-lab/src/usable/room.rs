@@ -5,8 +5,8 @@
 
 use super::rules::{may_use, passes};
 use super::view::{Request, ZoneView};
-use unfrag::AllocFlags;
-use unfrag::kernel::MarkCheck;
+use unfrag_eras::AllocFlags;
+use unfrag_eras::kernel::MarkCheck;
 
 /// Requests that succeed in a row. The two numbers differ where it is not known which blocks belong to contiguous memory
 /// areas.

@@ -1,11 +1,11 @@
 //! What counts of a zone's free memory, and the watermark test of the era.
 //!
-//! Invariant: there is one watermark formula, the core's.
+//! Invariant: there is one watermark formula, the eras'.
 
 use super::view::{Request, ZoneView, pages as total};
-use unfrag::kernel::MarkCheck;
-use unfrag::zone::watermark::{View, block_exists, per_order};
-use unfrag::{AllocFlags, Gfp, Order, ZoneKind, highest_zone};
+use unfrag_eras::kernel::MarkCheck;
+use unfrag_eras::zone::watermark::{View, block_exists, per_order};
+use unfrag_eras::{AllocFlags, Gfp, Order, ZoneKind, highest_zone};
 
 /// Whether requests with these flags may use zones of this kind. `spec: 1.6`
 pub fn may_use(kind: ZoneKind, gfp: Gfp) -> bool {

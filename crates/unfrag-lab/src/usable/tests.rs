@@ -1,10 +1,10 @@
 //! Requests against zones made by hand.
 
 use super::*;
-use unfrag::kernel::MarkCheck;
-use unfrag::{Gfp, ZoneKind, preset};
+use unfrag_eras::kernel::MarkCheck;
+use unfrag_eras::{Gfp, ZoneKind, preset};
 
-fn rules(era: &str) -> unfrag::Rules {
+fn rules(era: &str) -> unfrag_eras::Rules {
     preset(era).unwrap().rules
 }
 

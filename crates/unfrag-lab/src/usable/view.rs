@@ -2,8 +2,8 @@
 //!
 //! Invariant: lists by order that are shorter than [`ZoneView::free_by_order`] are 0 beyond their end.
 
-use unfrag::rights::alloc_flags;
-use unfrag::{AllocFlags, Gfp, Order, Rules, ZoneKind};
+use unfrag_eras::rights::alloc_flags;
+use unfrag_eras::{AllocFlags, Gfp, Order, Rules, ZoneKind};
 
 /// A zone's free memory. Blocks stand at the number of their order; everything else is in base pages.
 #[derive(Clone, Debug, PartialEq, Eq)]

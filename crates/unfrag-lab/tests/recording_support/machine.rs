@@ -1,7 +1,7 @@
 //! A small machine: one zone of 32 MiB.
 
-use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{
+use unfrag_eras::zone::{Marks, NR_ZONE_KINDS};
+use unfrag_eras::{
     CpuId, Gfp, MigrateType, NodeId, Order, Pfn, Request, Sysctl, ZoneConfig, ZoneId, ZoneKind,
 };
 use unfrag_lab::replay::causes::{Action, Op};
@@ -47,7 +47,7 @@ pub fn start(cpus: usize) -> Start {
         time: 0,
         compact: vec![],
         skipped: vec![],
-        geometry: unfrag::Geometry::PAGES_4K,
+        geometry: unfrag_eras::Geometry::PAGES_4K,
         holes: vec![],
         free: vec![],
         order_shown: None,
@@ -105,13 +105,13 @@ pub fn empty() -> Start {
 
 /// Memory for its model.
 pub fn memory(start: &Start) -> Vec<u64> {
-    let rules = unfrag::preset("6.1").unwrap().rules;
+    let rules = unfrag_eras::preset("6.1").unwrap().rules;
     vec![0; start.words(rules, Sysctl::default()).unwrap()]
 }
 
 /// Its model under 6.1.
 pub fn sim<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
-    let rules = unfrag::preset("6.1").unwrap().rules;
+    let rules = unfrag_eras::preset("6.1").unwrap().rules;
     let m = start
         .manager(rules, Sysctl::default(), true, memory)
         .unwrap();

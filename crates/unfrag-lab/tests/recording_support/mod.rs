@@ -83,7 +83,7 @@ pub fn mark<'r>(rec: &'r Recording, name: &str) -> &'r Snapshot {
 /// A recording made ready from an exact start, and memory for its model.
 pub fn exact_plan(rec: &Recording) -> (Prepared<'_>, Vec<u64>) {
     let plan = Prepared::new(rec, StartChoice::Exact).expect("an exact start");
-    let preset = unfrag::preset(plan.era.preset()).expect("a preset");
+    let preset = unfrag_eras::preset(plan.era.preset()).expect("a preset");
     let sysctl = settings::recorded(rec);
     let words = plan.start.words(preset.rules, sysctl).expect("zones");
     (plan, vec![0; words])
@@ -91,7 +91,7 @@ pub fn exact_plan(rec: &Recording) -> (Prepared<'_>, Vec<u64>) {
 
 /// The recorded era at the start of a plan.
 pub fn recorded_era<'m>(rec: &Recording, plan: &Prepared, memory: &'m mut [u64]) -> Sim<'m> {
-    let preset = unfrag::preset(plan.era.preset()).expect("a preset");
+    let preset = unfrag_eras::preset(plan.era.preset()).expect("a preset");
     let sysctl = settings::recorded(rec);
     let manager = plan.start.manager(preset.rules, sysctl, true, memory);
     let frames = plan.start.frames.len() as u32;

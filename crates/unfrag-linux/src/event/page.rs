@@ -1,6 +1,6 @@
 //! What an event says.
 
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// A block of frames that an event names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use crate::recording::{IN_INTERRUPT, Recording, Task, UNKNOWN_COMM};
 use std::collections::HashSet;
-use unfrag::NodeId;
+use unfrag_eras::NodeId;
 
 /// What a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

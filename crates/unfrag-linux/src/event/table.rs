@@ -7,7 +7,7 @@ use super::page::{
 };
 use super::unreadable::Unreadable;
 use crate::recording::{EventTable, FieldKind};
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// The columns of a kind of event.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 use crate::event::page::Alloc;
 use crate::event::{At, Kind, Page, Tracker, Unreadable, walk};

@@ -3,10 +3,10 @@
 use super::memory::{Memory, Spent, Stepped};
 use crate::engine::Nanos;
 use std::convert::Infallible;
-use unfrag::CpuId;
-use unfrag::NodeId;
-use unfrag::drive::Operation;
-use unfrag::need::Answer;
+use unfrag_eras::CpuId;
+use unfrag_eras::NodeId;
+use unfrag_eras::drive::Operation;
+use unfrag_eras::need::Answer;
 
 const MS: Nanos = 1_000_000;
 

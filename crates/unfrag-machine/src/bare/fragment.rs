@@ -3,7 +3,7 @@
 
 use super::machine::Bare;
 use crate::engine::Rng;
-use unfrag::{Gfp, Order, Pfn};
+use unfrag_eras::{Gfp, Order, Pfn};
 
 /// Frames of a huge block, and how many of them are given back.
 const BLOCK: u64 = Order::HUGE.frames() as u64;

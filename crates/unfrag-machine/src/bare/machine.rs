@@ -4,11 +4,11 @@ use super::daemon::{Attempt, Daemon};
 use super::memory::{Memory, Spent, Stepped, Wakes};
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
-use unfrag::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
-use unfrag::need::Answer;
-use unfrag::page_alloc::Begun;
-use unfrag::reclaim::Kswapd;
-use unfrag::{
+use unfrag_eras::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
+use unfrag_eras::need::Answer;
+use unfrag_eras::page_alloc::Begun;
+use unfrag_eras::reclaim::Kswapd;
+use unfrag_eras::{
     Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules, Sysctl,
     ZoneConfig, ZoneKind, layout,
 };
@@ -64,7 +64,7 @@ impl Description {
         }
     }
 
-    /// The memory that the core needs for it.
+    /// The memory that the allocator needs for it.
     ///
     /// # Errors
     /// If no manager can be made for it.
@@ -156,16 +156,16 @@ impl<'m> Bare<'m> {
         self.memory.manager.fragmentation_score(NodeId(0))
     }
 
-    /// Pages of the program that may be moved, and how many of them are lost: not in use as the core sees it.
+    /// Pages of the program that may be moved, and how many of them are lost: not in use as the allocator sees it.
     pub fn audit(&self) -> (u64, u64) {
         self.memory.audit()
     }
 
-    /// Checks the whole state of the core.
+    /// Checks the whole state of the allocator.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn validate(&self) -> Result<(), unfrag::validate::Broken> {
+    pub fn validate(&self) -> Result<(), unfrag_eras::validate::Broken> {
         self.memory.manager.inspect().validate()
     }
 
@@ -282,7 +282,7 @@ impl<'m> Bare<'m> {
         self.deliver_at(self.now);
     }
 
-    /// Wakes whom the core has asked for.
+    /// Wakes whom the allocator has asked for.
     fn deliver_at(&mut self, now: Nanos) {
         let wakes = std::mem::take(self.memory.manager.host_mut());
         if wakes.kswapd {

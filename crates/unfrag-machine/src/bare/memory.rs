@@ -1,19 +1,19 @@
-//! The core, the owners of pages, and what each step costs.
+//! The allocator, the owners of pages, and what each step costs.
 //!
 //! Invariant: a frame's bit is set exactly while a page of the program lies there that may be moved.
 
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
-use unfrag::drive::Operation;
-use unfrag::frame::{FrameKind, OwnerId, PageFlags};
-use unfrag::lru::Lru;
-use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
-use unfrag::need::{Answer, Need, Step};
-use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn};
+use unfrag_eras::drive::Operation;
+use unfrag_eras::frame::{FrameKind, OwnerId, PageFlags};
+use unfrag_eras::lru::Lru;
+use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
+use unfrag_eras::need::{Answer, Need, Step};
+use unfrag_eras::{CpuId, Host, Manager, NodeId, Order, Pfn};
 
 const MS: Nanos = 1_000_000;
 
-/// Whom the core has asked to be woken.
+/// Whom the allocator has asked to be woken.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     pub kswapd: bool,
@@ -82,7 +82,7 @@ pub(super) enum Stepped<T> {
 /// Pageblocks' words that are read in the time of one frame's record: those of a cache line.
 const WORDS_OF_A_LINE: u64 = 8;
 
-/// The core with the program's pages in it.
+/// The allocator with the program's pages in it.
 pub(super) struct Memory<'m> {
     pub manager: Manager<'m, Wakes>,
     pub costs: MemCosts,
@@ -126,7 +126,7 @@ impl<'m> Memory<'m> {
         pages.lru_add(pfn, Lru::InactiveAnon, flags);
     }
 
-    /// Pages of the program, and how many of them are not in use as the core sees it.
+    /// Pages of the program, and how many of them are not in use as the allocator sees it.
     pub fn audit(&self) -> (u64, u64) {
         let (mut all, mut lost) = (0, 0);
         for (i, &word) in self.pages.iter().enumerate() {

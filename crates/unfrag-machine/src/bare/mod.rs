@@ -2,7 +2,7 @@
 //! own. There are no files, no swap and no devices; what the machine knows of a page is one bit.
 //!
 //! - [`machine`]: the machine, and requests of its program. `daemon`: kswapd and kcompactd, beside it in time.
-//! - `memory`: the core, the owners of pages, and what a step of either costs. [`fragment`]: how memory becomes
+//! - `memory`: the allocator, the owners of pages, and what a step of either costs. [`fragment`]: how memory becomes
 //!   fragmented.
 //!
 //! Invariant: a run is a function of its description. No event of a daemon is later than the program's clock when the

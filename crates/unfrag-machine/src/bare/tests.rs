@@ -3,7 +3,7 @@
 use super::{Bare, Description, Holes, Kept, Spent};
 use crate::Calibration;
 use crate::engine::{Nanos, Rng};
-use unfrag::{Gfp, Order, Sysctl, preset};
+use unfrag_eras::{Gfp, Order, Sysctl, preset};
 
 const MS: Nanos = 1_000_000;
 const HUGE: u64 = 512;

@@ -1,7 +1,7 @@
 //! Transfers between a file system's blocks and pages.
 
 use crate::block::{BIO_PAGES, Dir, Done};
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// A run of blocks to transfer.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@
 use crate::kernel::{Sim, World};
 use crate::mm::alloc_failure::{AllocFailure, AllocFailures, ORDERS, ZoneState};
 use std::collections::BTreeMap;
-use unfrag::kernel::Placement;
-use unfrag::reclaim::Lru;
-use unfrag::{Gfp, MigrateType, Order, v19_type_name};
+use unfrag_eras::kernel::Placement;
+use unfrag_eras::reclaim::Lru;
+use unfrag_eras::{Gfp, MigrateType, Order, v19_type_name};
 
 /// Number of reports that are kept whole.
 const KEPT: usize = 10;

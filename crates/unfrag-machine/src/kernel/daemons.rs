@@ -3,7 +3,7 @@
 
 use crate::engine::{Nanos, SEC, Spec};
 use crate::kernel::{Cx, Sim};
-use unfrag::CpuId;
+use unfrag_eras::CpuId;
 use unfrag_slab::Due;
 
 /// Time between two rounds: the interval of the counters' folding.

@@ -2,8 +2,8 @@
 
 use crate::kernel::Sim;
 use crate::mm::frames::Use;
-use unfrag::page_alloc::FreeError;
-use unfrag::{Order, Pfn};
+use unfrag_eras::page_alloc::FreeError;
+use unfrag_eras::{Order, Pfn};
 
 impl Sim {
     /// Frees a block that the kernel used itself.

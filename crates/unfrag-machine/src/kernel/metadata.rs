@@ -56,7 +56,7 @@ impl Drop for Metadata {
 mod tests {
     use crate::Sim;
     use crate::test_support::machine_config;
-    use unfrag::{CpuId, Gfp, Order, Request};
+    use unfrag_eras::{CpuId, Gfp, Order, Request};
 
     fn sim() -> Sim {
         Sim::new(&machine_config("2.6.32", 4096, 1)).unwrap()

@@ -1,6 +1,6 @@
 //! What all tasks of a machine share: the page allocator and, as its host, the world around it.
 //!
-//! The core's callbacks get the [`World`] alone, so they cannot enter the allocator again. Whatever
+//! The allocator's callbacks get the [`World`] alone, so they cannot enter the allocator again. Whatever
 //! enters the allocator is a method of [`Sim`]; whatever waits is a method of [`Cx`].
 
 use super::metadata::Metadata;
@@ -13,7 +13,7 @@ use crate::engine::{
     TaskId, TaskTimes, spawn,
 };
 use crate::mm::alloc_failure::AllocFailures;
-use unfrag::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
+use unfrag_eras::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
 
 /// The host of the page allocator: clock, CPUs and tasks, devices, the kernel's state.
 pub struct World {

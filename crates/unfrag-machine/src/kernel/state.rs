@@ -15,7 +15,7 @@ use crate::mm::process::Processes;
 use crate::mm::swap::Swap;
 use crate::net::Net;
 use std::collections::VecDeque;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// The state of the simulated kernel.
 pub struct KernelState {

@@ -10,7 +10,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
-use unfrag::{Config, Gfp, Manager, NodeId, NullHost, Pfn, ZoneConfig, ZoneKind, layout};
+use unfrag_eras::{Config, Gfp, Manager, NodeId, NullHost, Pfn, ZoneConfig, ZoneKind, layout};
 use unfrag_slab::{
     CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
@@ -24,7 +24,7 @@ pub struct SlabMachineConfig {
     /// CPUs.
     pub cpus: u16,
     /// Rules of the page allocator.
-    pub page_rules: unfrag::Rules,
+    pub page_rules: unfrag_eras::Rules,
     /// Rules of the caches.
     pub rules: Rules,
 }
@@ -114,7 +114,7 @@ pub fn with_slab_machine<T>(
     let zone = ZoneConfig::whole(NodeId(0), ZoneKind::Normal, Pfn(0x400), config.frames);
     let zones = [zone];
     let pages = Config::new(&zones, config.page_rules);
-    let refused = |e: unfrag::ConfigError| MachineError::Pages(e.to_string());
+    let refused = |e: unfrag_eras::ConfigError| MachineError::Pages(e.to_string());
     let mut metadata = vec![0; layout(&pages).map_err(refused)?.words];
     let manager = Manager::boot(&pages, NullHost, &mut metadata).map_err(refused)?;
     let room = Room::reserve(config.frames).ok_or(MachineError::Host)?;

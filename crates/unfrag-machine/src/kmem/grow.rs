@@ -3,7 +3,7 @@
 
 use super::allocator::Kmem;
 use super::records::CacheId;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 use unfrag_slab::{Design, FirstAttempt};
 
 /// How a cache grows.

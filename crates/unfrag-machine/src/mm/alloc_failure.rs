@@ -6,7 +6,7 @@
 use crate::engine::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use unfrag::MAX_ORDER;
+use unfrag_eras::MAX_ORDER;
 
 /// Orders of free blocks.
 pub(crate) const ORDERS: usize = MAX_ORDER as usize + 1;

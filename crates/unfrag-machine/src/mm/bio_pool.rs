@@ -7,7 +7,7 @@ use crate::engine::TaskId;
 use crate::kmem::Obj;
 use crate::kmem::caches::CacheKind;
 use std::collections::VecDeque;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// Pages that a bio has room for in itself.
 const INLINE: usize = 4;

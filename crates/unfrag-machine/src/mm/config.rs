@@ -4,9 +4,9 @@ use super::swap::SwapConfig;
 use super::thp::Thp;
 use crate::engine::Nanos;
 use crate::kmem::caches::Word;
-use unfrag::Gfp;
-use unfrag::Rules;
-use unfrag::kernel::{LruShape, ReclaimRules};
+use unfrag_eras::Gfp;
+use unfrag_eras::Rules;
+use unfrag_eras::kernel::{LruShape, ReclaimRules};
 use unfrag_slab::Rules as SlabRules;
 
 /// CPU time of the kernel's work on memory and files, in nanoseconds.

@@ -1,6 +1,6 @@
 //! The pool of pages that encrypting layers encrypt into.
 
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Pages that the pool keeps.
 pub(crate) const KEPT: usize = 32;

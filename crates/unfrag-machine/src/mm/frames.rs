@@ -1,11 +1,11 @@
-//! The owner of each frame, as the simulated kernel knows it: 16 bytes a frame beside the core's own.
+//! The owner of each frame, as the simulated kernel knows it: 16 bytes a frame beside the allocator's own.
 //!
-//! Invariant: a frame that the core has handed out has an owner here, and a free one has none; the first
+//! Invariant: a frame that the allocator has handed out has an owner here, and a free one has none; the first
 //! frame of a block stands for all of it. `maps` is the number of page-table entries that map the frame.
 
 use crate::kmem::Obj;
 use bitflags::bitflags;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Id of an object: a range of pages by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

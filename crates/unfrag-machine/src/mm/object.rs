@@ -12,7 +12,7 @@ use super::frames::{FamilyId, ObjectId};
 use super::process::ProcId;
 use super::thp::HUGE_PAGES;
 use crate::kmem::Obj;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// A page of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -10,7 +10,7 @@ use crate::engine::TaskId;
 use crate::kmem::Obj;
 use std::ops::Range;
 use std::rc::Rc;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Id of a process. It is used again only when nothing refers to the old process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

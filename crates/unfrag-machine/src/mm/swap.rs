@@ -6,7 +6,7 @@
 
 use super::bit_set::BitSet;
 use crate::block::{DeviceId, PAGE_SECTORS};
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Pages that lie together when they are swapped out together.
 pub const CLUSTER: u32 = 256;

@@ -1,7 +1,7 @@
 //! Transparent huge pages: the administrator's settings, and what a fault asks for under them.
 //! `spec: 5.6`
 
-use unfrag::{Gfp, Order};
+use unfrag_eras::{Gfp, Order};
 
 /// Order of a huge page: that which one page of page tables maps on a 64-bit machine.
 pub const HUGE: Order = Order::HUGE;

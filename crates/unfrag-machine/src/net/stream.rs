@@ -3,7 +3,7 @@
 use crate::engine::Nanos;
 use crate::kmem::Obj;
 use std::collections::VecDeque;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// A stream of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

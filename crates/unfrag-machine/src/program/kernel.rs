@@ -9,7 +9,7 @@ use crate::kmem::caches::CacheKind;
 use crate::kmem::{CacheId, Obj};
 use crate::mm::frames::Use;
 use crate::net::StreamConfig;
-use unfrag::{Gfp, Pfn, ZoneId};
+use unfrag_eras::{Gfp, Pfn, ZoneId};
 
 impl Actor {
     pub(super) fn kmalloc(&mut self, cx: &mut Cx, k: &Kmalloc) -> Result<(), Halt> {

@@ -15,11 +15,11 @@ pub(super) const MOST_NODES: u64 = 20_000_000;
 /// The first wrong number, and the allowed ones.
 pub(super) fn check(step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
     let wrong = |message: String, help: &str| Err(Mistake::new(place, message, help));
-    let order = |order: u8| match order <= unfrag::MAX_ORDER {
+    let order = |order: u8| match order <= unfrag_eras::MAX_ORDER {
         true => Ok(()),
         false => wrong(
             format!("there is no order {order}"),
-            &format!("the largest is {}", unfrag::MAX_ORDER),
+            &format!("the largest is {}", unfrag_eras::MAX_ORDER),
         ),
     };
     match step {

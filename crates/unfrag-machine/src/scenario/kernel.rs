@@ -3,16 +3,16 @@
 use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
 use crate::mm::thp::Thp;
-use unfrag::kernel::PRESETS;
-use unfrag::{Rules, Sysctl, preset};
+use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::{Rules, Sysctl, preset};
 use unfrag_slab::Rules as SlabRules;
 
-/// A kernel: an era's rules, and its properties outside of the core.
+/// A kernel: an era's rules, and its properties outside of the allocator.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its name.
     pub name: String,
-    /// Rules of the core.
+    /// Rules of the allocator.
     pub rules: Rules,
     /// Its administrator's settings.
     pub sysctl: Sysctl,

@@ -8,7 +8,7 @@ use crate::mm::thp::{Thp, ThpDefrag, ThpEnabled};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
-use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
+use unfrag_eras::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
 use unfrag_slab::{Design, FirstAttempt};
 
 /// The default kernel.
@@ -219,9 +219,12 @@ impl KernelTable {
         }
         let slub = &mut kernel.slab.slub;
         if let Some(order) = k.slub_max_order {
-            if order > unfrag::MAX_ORDER {
+            if order > unfrag_eras::MAX_ORDER {
                 let message = format!("there is no order {order} for `slub-max-order`");
-                return Err((message, format!("the largest is {}", unfrag::MAX_ORDER)));
+                return Err((
+                    message,
+                    format!("the largest is {}", unfrag_eras::MAX_ORDER),
+                ));
             }
             slub.max_order = order;
             changes.note("slub-max-order", &order);

@@ -6,11 +6,11 @@
 use crate::Sim;
 use crate::engine::Nanos;
 use serde::Serialize;
-use unfrag::frame::ORDER_SLOTS;
-use unfrag::reclaim::Lru;
+use unfrag_eras::frame::ORDER_SLOTS;
+use unfrag_eras::reclaim::Lru;
 
 /// Orders of free blocks.
-const ORDERS: usize = unfrag::MAX_ORDER as usize + 1;
+const ORDERS: usize = unfrag_eras::MAX_ORDER as usize + 1;
 
 /// The machine at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! Zones of a machine's memory, from its size. `spec: 1.1`
 
 use super::file::Layout;
-use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
+use unfrag_eras::{NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// Frames of 16 MiB.
 const DMA_END: u64 = 16 << 8;

@@ -15,8 +15,9 @@ use patterns::{Op, Pattern};
 use random::Random;
 use serde_json::json;
 use std::time::Instant;
-use unfrag::kernel::Pcp;
-use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request, ZoneId};
+use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn};
+use unfrag_eras::kernel::Pcp;
+use unfrag_eras::{Builder, Manager, NullHost, Request, ZoneId};
 
 /// Measures the eras' page allocators by what programs ask for.
 #[derive(Parser)]
@@ -142,7 +143,7 @@ fn timed(era: &str, pattern: &Pattern) -> Result<Time, String> {
 }
 
 fn examined(era: &str, pattern: &Pattern) -> Result<Examined, String> {
-    let rules = unfrag::preset(era)
+    let rules = unfrag_eras::preset(era)
         .ok_or_else(|| format!("no preset is called {era:?}"))?
         .rules;
     let searched = matches!(rules.pcp, Pcp::Searched | Pcp::HotCold { searched: true });

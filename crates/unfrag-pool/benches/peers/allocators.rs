@@ -14,8 +14,10 @@ use frame_alloc::{
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+use unfrag::maps::Gigabyte;
+use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn};
 use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag_eras::{Builder, Manager, NullHost, Request};
 use unfrag_pool::HostMemory;
 
 /// All of them, the bound first.
@@ -136,14 +138,19 @@ impl Own for Array {
 type Lock = parking_lot::RawMutex;
 
 fn unfrag<V: Visit>(frames: u32, threads: usize, v: &mut V) {
-    let config = MemoryConfig {
-        locals: threads,
-        shards: threads,
-        ..MemoryConfig::new(Pfn(0), frames)
-    };
-    let mut words = vec![0; MemoryLayout::of(&config).words];
-    let shared: Memory<Lock> = Memory::new(config, &mut words).expect("a memory");
-    shared.add(Pfn(0), frames).expect("not added before");
+    let gigabytes = frames.div_ceil(1 << 18) as usize;
+    let config = MemoryConfig::new(Pfn(0), frames.into())
+        .with_shards(threads.min(gigabytes))
+        .with_locals(threads);
+    let room = MemoryLayout::of(&config);
+    let mut directory: Vec<Gigabyte> = (0..room.gigabytes).map(|_| Gigabyte::NONE).collect();
+    let mut words = vec![0; room.words];
+    let mut words = &mut words[..];
+    let shared: Memory<Lock> = Memory::new(config);
+    let started = shared.start(&mut directory, &mut words);
+    started.expect("a memory");
+    let added = shared.add(Pfn(0), frames.into(), &mut words);
+    added.expect("not added before");
     v.visit((0..threads).filter_map(|_| shared.local()).collect());
     shared.validate().expect("every invariant");
 }

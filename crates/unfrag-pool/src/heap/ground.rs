@@ -23,6 +23,16 @@ pub(super) fn leak<T>(value: T) -> Option<&'static T> {
     }
 }
 
+/// As many values in memory of the system.
+pub(super) fn leak_all<T>(count: usize, value: impl Fn() -> T) -> Option<&'static mut [T]> {
+    let at = system_memory(count.checked_mul(size_of::<T>())?)?.cast::<T>();
+    // SAFETY: the memory is ours, long enough, and aligned to a page.
+    unsafe {
+        (0..count).for_each(|i| at.add(i).write(value()));
+        Some(std::slice::from_raw_parts_mut(at.as_ptr(), count))
+    }
+}
+
 /// A message without an allocation.
 struct Message {
     bytes: [u8; 160],

@@ -76,7 +76,7 @@ fn gigabytes(limit: Option<u64>) -> u32 {
     let info = rustix::system::sysinfo();
     let memory = (info.totalram as u64).saturating_mul(2 * u64::from(info.mem_unit));
     let within = limit.map_or(u64::MAX, |limit| limit.saturating_mul(OF_LIMIT));
-    let of_memory = (memory >> 30).clamp(4, MOST_GIGABYTES as u64);
+    let of_memory = (memory >> 30).clamp(4, MOST_GIGABYTES);
     of_memory.min((within >> 30).max(1)) as u32
 }
 

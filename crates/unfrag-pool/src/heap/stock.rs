@@ -1,21 +1,21 @@
-//! The free frames of the heap: an engine for each gigabyte of its addresses, and the blocks that the system has back.
+//! The free frames of the heap: an engine for all of its addresses, and the blocks that the system has back.
 //!
 //! Addresses are opened step by step, each an eighth of what is open; where the system refuses a step, smaller ones. Blocks
 //! where something else is mapped are left out.
 //!
-//! Invariant: each frame below `end` is free in an engine, handed out, or belongs to a block that the system has back or that
+//! Invariant: each frame below `end` is free in the engine, handed out, or belongs to a block that the system has back or that
 //! was left out.
 
-use super::ground::system_memory;
+use super::ground::leak_all;
 use super::released::Released;
 use super::window::{BLOCK, HUGE_FROM, Refused, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
-use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout};
-use unfrag::{MigrateType, Order};
+use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout, Gigabyte};
+use unfrag::{MigrateType, Order, Pfn};
 
-/// Gigabytes that a set of caches can see.
-pub(super) const MOST_GIGABYTES: usize = 256;
+/// Gigabytes of addresses: frames have numbers of 32 bits.
+pub(super) const MOST_GIGABYTES: u64 = (1 << 14) - 1;
 
 /// Runs are of this type, slabs and records are unmovable.
 pub(super) const RUN: MigrateType = MigrateType::Movable;
@@ -28,9 +28,7 @@ const KEPT_PART: u32 = 8;
 
 /// Free frames.
 pub(super) struct Stock {
-    engines: [Option<Engine<'static>>; MOST_GIGABYTES],
-    /// Gigabytes up to the last one with an engine.
-    gigabytes: usize,
+    engine: Engine<'static>,
     /// The first frame that is not opened as yet; and frames that are usable of those before it.
     end: u32,
     usable: u32,
@@ -52,9 +50,10 @@ impl Stock {
     ///
     /// `limit`: the bytes that the process may have mapped.
     pub fn new(window: &Window, limit: Option<u64>) -> Option<Stock> {
+        let gigabytes = window.frames().div_ceil(GIGABYTE) as usize;
+        let directory = leak_all(gigabytes, || Gigabyte::NONE)?;
         Some(Stock {
-            engines: [const { None }; MOST_GIGABYTES],
-            gigabytes: 0,
+            engine: Engine::new(Pfn(0), directory)?,
             end: 0,
             usable: 0,
             limit: limit.map(blocks_of),
@@ -64,18 +63,14 @@ impl Stock {
         })
     }
 
-    fn engines(&self) -> impl Iterator<Item = &Engine<'static>> {
-        self.engines[..self.gigabytes].iter().flatten()
-    }
-
     /// Blocks of 2 MiB that are free as a whole.
     pub fn whole_blocks(&self) -> u32 {
-        self.engines().map(Engine::whole_blocks).sum()
+        self.engine.whole_blocks()
     }
 
     /// Free frames that the system does not have back.
     pub fn free_frames(&self) -> u64 {
-        self.engines().map(Engine::free_frames).sum()
+        self.engine.free_frames()
     }
 
     /// Frames that are usable.
@@ -141,17 +136,9 @@ impl Stock {
 
     /// Takes a block of what is usable.
     pub fn take_open(&mut self, order: Order, mt: MigrateType, mixes: bool) -> Option<u32> {
-        let engines = self.engines[..self.gigabytes].iter_mut();
-        for (i, engine) in engines.enumerate() {
-            let Some(engine) = engine else { continue };
-            let mut one = [0];
-            if engine.free_frames() >= order.frames().into()
-                && engine.take(&mut one, order, mt, mixes) == 1
-            {
-                return Some(one[0] + i as u32 * GIGABYTE);
-            }
-        }
-        None
+        let mut one = [0];
+        let got = self.engine.take(&mut one, order, mt, mixes);
+        (got == 1).then_some(one[0] as u32)
     }
 
     /// Gives frames back that were taken.
@@ -159,11 +146,8 @@ impl Stock {
         if frames == 0 {
             return;
         }
-        let (gigabyte, start) = (first / GIGABYTE, first % GIGABYTE);
-        if let Some(engine) = &mut self.engines[gigabyte as usize] {
-            let given = engine.give_range(start, frames, mt);
-            debug_assert!(given.is_ok(), "frames that were taken: {given:?}");
-        }
+        let given = self.engine.give_range(Pfn(first.into()), frames.into(), mt);
+        debug_assert!(given.is_ok(), "frames that were taken: {given:?}");
     }
 
     /// Makes more addresses usable, enough for a block of an order unless something is in the way; false if there are no
@@ -197,11 +181,13 @@ impl Stock {
 
     /// Opens up to so many frames behind those that are open, and `least` at least; fewer where something is in the way.
     fn open_some(&mut self, window: &Window, wanted: u32, least: u32) -> Result<(), Refused> {
-        let gigabyte = (self.end / GIGABYTE) as usize;
-        if self.engines[gigabyte].is_none() {
-            self.engines[gigabyte] = Some(new_engine().ok_or(Refused::NoMemory)?);
-            self.gigabytes = gigabyte + 1;
-        }
+        let start = Pfn(self.end.into());
+        // Within one gigabyte.
+        let missing = self.engine.can_add(start, wanted.into()) != Ok(0);
+        let mut words = match missing {
+            true => words().ok_or(Refused::NoMemory)?,
+            false => &mut [],
+        };
         let huge_pages = self.end >= HUGE_FROM;
         let mut frames = wanted;
         loop {
@@ -215,21 +201,15 @@ impl Stock {
             }
             frames = (frames / 2).next_multiple_of(BLOCK).max(least);
         }
-        let engine = self.engines[gigabyte].as_mut();
-        let added = engine.map(|e| e.add(self.end % GIGABYTE, frames));
-        debug_assert_eq!(added, Some(Ok(())), "frames that were not usable before");
+        let added = self.engine.add(start, frames.into(), &mut words);
+        debug_assert_eq!(added, Ok(()), "frames that were not usable before");
         self.end += frames;
         self.usable += frames;
         Ok(())
     }
 }
 
-/// An engine for a gigabyte.
-fn new_engine() -> Option<Engine<'static>> {
-    let words = EngineLayout::of(GIGABYTE).words;
-    let at = system_memory(words * 8)?.cast::<u64>();
-    // SAFETY: new memory of the system, that long, for as long as the process lives.
-    Engine::new(GIGABYTE, unsafe {
-        std::slice::from_raw_parts_mut(at.as_ptr(), words)
-    })
+/// Words for the tables of a gigabyte.
+fn words() -> Option<&'static mut [u64]> {
+    leak_all(EngineLayout::GIGABYTE, || 0)
 }

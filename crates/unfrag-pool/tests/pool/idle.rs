@@ -5,6 +5,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use unfrag::maps::Gigabyte;
 use unfrag::{Barrier, Memory, MemoryConfig, MemoryLayout, MigrateType, Pfn};
 use unfrag_pool::{AllocError, Order, Pool};
 
@@ -206,7 +207,7 @@ impl Drop for End<'_> {
 /// The barrier is the system's own, between threads on two CPUs.
 #[test]
 fn an_owner_and_who_drains_it_never_have_the_same_frame() {
-    const FRAMES: u32 = 1024;
+    const FRAMES: u64 = 1024;
     let config = MemoryConfig {
         locals: 1,
         barrier: membarrier(MembarrierCommand::RegisterPrivateExpedited)
@@ -217,9 +218,13 @@ fn an_owner_and_who_drains_it_never_have_the_same_frame() {
             }),
         ..MemoryConfig::new(Pfn(0), FRAMES)
     };
+    let mut directory = [Gigabyte::NONE];
     let mut words = vec![0; MemoryLayout::of(&config).words];
-    let memory = Memory::<parking_lot::RawMutex>::new(config, &mut words).expect("a memory");
-    memory.add(Pfn(0), FRAMES).expect("new");
+    let mut words = &mut words[..];
+    let memory = Memory::<parking_lot::RawMutex>::new(config);
+    let started = memory.start(&mut directory, &mut words);
+    started.expect("a memory");
+    memory.add(Pfn(0), FRAMES, &mut words).expect("new");
     let owner: Vec<AtomicU32> = (0..FRAMES).map(|_| AtomicU32::new(0)).collect();
     let set = |p: Pfn, from, to| assert_eq!(owner[p.0 as usize].swap(to, Relaxed), from, "{p:?}");
     let ends = AtomicBool::new(false);

@@ -138,3 +138,97 @@ fn blocks_move_under_load() {
     drop(held);
     check_all_free(&pool);
 }
+
+/// Runs above a huge page are made as well, for whoever waits for one: the cheapest one.
+#[test]
+fn a_run_of_huge_pages_is_made_on_demand() {
+    let pool = Pool::builder()
+        .arena(128 * MIB)
+        .patience(Duration::from_secs(30))
+        .build()
+        .expect("a pool");
+    let held = scattered(&pool, &mut Random::new(8), 30);
+    for order in [10, 11, 12, 13] {
+        assert!(pool.try_alloc(Order(order)).is_err(), "not without moving");
+        let run = pool.alloc(Order(order)).expect("made");
+        assert_eq!(run.len(), 4096 << order);
+    }
+    assert!(held.iter().all(|(n, m)| is_stamped(&m.pin(), *n)));
+    drop(held);
+    check_all_free(&pool);
+}
+
+/// Blocks of 2 MiB with `pinned` movable frames in the first ones, of which one is pinned, and 250 in each of the others.
+fn some_stay(pool: &Pool, blocks: usize, pinned: usize) -> Vec<Movable<'_>> {
+    let mut of_block = vec![0; blocks];
+    let mut all: Vec<Movable<'_>> = Vec::new();
+    while let Ok(m) = pool.try_alloc_movable(Order(0)) {
+        all.push(m);
+    }
+    let first = all.iter().map(|m| m.pin().as_ptr() as usize).min();
+    let first = first.expect("some") & !(2 * MIB - 1);
+    all.retain(|m| {
+        let block = (m.pin().as_ptr() as usize - first) / (2 * MIB);
+        of_block[block] += 1;
+        of_block[block] <= if block < pinned { 9 } else { 250 }
+    });
+    pool.flush();
+    all
+}
+
+/// 160 blocks of which a frame is pinned, and which would cost the least, do not hide 60 others.
+#[test]
+fn what_is_pinned_hides_no_other_blocks() {
+    const PINNED: usize = 160;
+    let pool = Pool::builder().arena(512 * MIB).build().expect("a pool");
+    let all = some_stay(&pool, 257, PINNED);
+    let mut has_pin = vec![false; 257];
+    let first = all.iter().map(|m| m.pin().as_ptr() as usize).min();
+    let first = first.expect("some") & !(2 * MIB - 1);
+    let pins: Vec<_> = all
+        .iter()
+        .filter_map(|m| {
+            let pin = m.pin();
+            let block = (pin.as_ptr() as usize - first) / (2 * MIB);
+            let is_first = block < PINNED && !std::mem::replace(&mut has_pin[block], true);
+            is_first.then_some(pin)
+        })
+        .collect();
+    let before = pool.stats().whole_blocks;
+    for _ in 0..3 {
+        assert_eq!(pool.compact(15), 15);
+    }
+    let stats = pool.stats();
+    assert!(stats.whole_blocks >= before + 45);
+    // Who says no is asked once, and then again after 2 rounds.
+    let noes = stats.event("pgmigrate_fail");
+    assert!(noes <= 2 * PINNED as u64 + 10, "{noes} times in vain");
+    drop(pins);
+    drop(all);
+    check_all_free(&pool);
+}
+
+/// Where nothing can be gained, kcompactd is not woken by each request that fails.
+#[test]
+fn kcompactd_rests_where_nothing_can_be_gained() {
+    let pool = Pool::builder()
+        .arena(64 * MIB)
+        .keep_huge(20)
+        .build()
+        .expect("a pool");
+    let all = some_stay(&pool, 33, 0);
+    let pins: Vec<_> = all.iter().map(|m| m.pin()).collect();
+    let huge: Vec<_> = std::iter::from_fn(|| pool.try_alloc(Order::HUGE).ok()).collect();
+    let mut fails = 0;
+    let end = Instant::now() + Duration::from_millis(700);
+    while Instant::now() < end {
+        fails += u32::from(pool.try_alloc(Order::HUGE).is_err());
+        std::thread::yield_now();
+    }
+    let wakes = pool.stats().event("compact_daemon_wake");
+    println!("{fails} requests failed, kcompactd woke {wakes} times");
+    assert!(wakes <= 8 + u64::from(fails) / 32, "{wakes} of {fails}");
+    drop((pins, huge));
+    drop(all);
+    check_all_free(&pool);
+}

@@ -6,7 +6,8 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::atomic::Ordering;
-use unfrag::{Gfp, NullHost};
+use unfrag::Gfp;
+use unfrag_eras::NullHost;
 use unfrag_slab::{
     Cache, CacheFlags, CacheOptions, Cpu, CpuError, CreateError, CurrentCpu, Design, FaultKind,
     FirstAttempt, Heap, Kmalloc, KmemCache, LockedPages, Name, PageBlock, PageRequest, Pages,
@@ -347,7 +348,7 @@ fn blocks_that_no_source_has_are_not_handed_out() {
     }
     let far = PageRequest::new(0, Gfp::KERNEL | Gfp::THISNODE).node(u8::MAX);
     drop(pages.alloc_block(&far));
-    let config = unfrag::Builder::new().region(unfrag::Pfn(1024), 64);
+    let config = unfrag_eras::Builder::new().region(unfrag::Pfn(1024), 64);
     let mut words = vec![0u64; config.layout().unwrap().words];
     let manager = config.boot(NullHost, &mut words).unwrap();
     let made: Option<LockedPages<_>> = unsafe { LockedPages::new(manager, address(4096 + 8)) };

@@ -1,7 +1,8 @@
 //! Pages shared by slab caches and other users: a block belongs to its holder until it is freed.
 
 use super::support::Memory;
-use unfrag::{Gfp, Manager, NullHost, ZoneId};
+use unfrag::Gfp;
+use unfrag_eras::{Manager, NullHost, ZoneId};
 use unfrag_slab::{
     Cache, FrameEntry, LockedPages, PageBlock, PageRequest, Pages, SlabConfig, Slabs,
 };

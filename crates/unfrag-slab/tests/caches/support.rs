@@ -5,7 +5,8 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag::{Builder, NodeId, NullHost, Pfn};
+use unfrag::{NodeId, Pfn};
+use unfrag_eras::{Builder, NullHost};
 use unfrag_slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window};
 
 /// So many frames, or under Miri as few as a small test needs: it boots a manager for each of them.

@@ -9,7 +9,7 @@ use crate::types::{BOTH, NEITHER, SEND, check, differences, traits};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use unfrag::NullHost;
+use unfrag_eras::NullHost;
 use unfrag_slab::{
     Cache, CacheOptions, Cpu, CurrentCpu, DestroyError, Handle, Heap, HeldLocks, Kmalloc,
     KmemCache, LockedPages, PageBlock, Parcel, Refused, Slabs, SpinLock,

@@ -3,7 +3,7 @@
 //! A page is not always 4 KiB, nor the largest order 10, nor a pageblock of order 9: 16 KiB pages go with
 //! a largest order of 11, 64 KiB pages with 13 (arm64) or 9 (ppc64). Constants here only bound arrays.
 
-use super::ids::{FrameIx, Order, Pageblock};
+use super::ids::Order;
 
 /// Largest order that any geometry may have.
 pub const MAX_MAX_ORDER: Order = Order(13);
@@ -72,11 +72,5 @@ impl Geometry {
     /// Whole pages in this many KiB.
     pub const fn pages(&self, kib: u64) -> u64 {
         kib >> (self.page_shift - 10)
-    }
-
-    /// The pageblock that holds a frame.
-    #[inline]
-    pub(crate) const fn block_of(&self, ix: FrameIx) -> Pageblock {
-        Pageblock(ix.0 >> self.block_order.0)
     }
 }

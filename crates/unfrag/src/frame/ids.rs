@@ -1,5 +1,4 @@
-//! Numbers of frames, orders, nodes, zones, CPUs and pageblocks. Each is a type of its own, so that one
-//! cannot be passed for another.
+//! Numbers of frames, orders, nodes and CPUs. Each is a type of its own, so that one cannot be passed for another.
 
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -68,19 +67,7 @@ impl core::fmt::Display for Order {
 #[repr(transparent)]
 pub struct NodeId(pub u8);
 
-/// Number of a zone: its position in [`Config::zones`](crate::Config::zones).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ZoneId(pub u8);
-
-impl ZoneId {
-    /// The zone as an index.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Number of a CPU, below [`Config::cpus`](crate::Config::cpus).
+/// Number of a CPU, from 0 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuId(pub u32);
 
@@ -92,16 +79,17 @@ impl CpuId {
     }
 }
 
-/// Position of a frame in the frame table. It is congruent to the frame's number modulo the largest
+/// Position of a frame in an allocator's own tables. It is congruent to the frame's number modulo the largest
 /// block, so that buddy arithmetic works on either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, KnownLayout)]
 #[repr(transparent)]
-pub(crate) struct FrameIx(pub u32);
+pub struct FrameIx(pub u32);
 
 impl FrameIx {
     /// No frame.
     pub const NIL: FrameIx = FrameIx(u32::MAX);
 
+    /// The position as an index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -146,23 +134,5 @@ impl FrameIx {
     #[inline]
     pub fn until(self, end: FrameIx) -> impl Iterator<Item = FrameIx> {
         (self.0..end.0).map(FrameIx)
-    }
-}
-
-/// Number of a pageblock: its position in the table of pageblocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pageblock(pub u32);
-
-/// Number of a set of LRU lists: of a zone, or of a node.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, KnownLayout,
-)]
-#[repr(transparent)]
-pub(crate) struct LruId(pub u8);
-
-impl LruId {
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
     }
 }

@@ -47,7 +47,7 @@ impl MigrateType {
         Self::ALL[(bits & 7) as usize]
     }
 
-    /// Its name, as `/proc/pagetypeinfo` has it; V19 had [others](crate::v19_type_name). `spec: 7.1`
+    /// Its name, as `/proc/pagetypeinfo` has it (but for V19). `spec: 7.1`
     pub const fn name(self) -> &'static str {
         match self {
             MigrateType::Unmovable => "Unmovable",

@@ -16,6 +16,8 @@ pub(crate) const BATCH: usize = SINGLES / 2;
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
 const HUGE: usize = 16;
+/// Single frames of other nodes that are kept until they go back.
+const FAR: usize = 32;
 /// Orders 1 up to this one are kept.
 const LAST_SMALL: u8 = 3;
 const SMALL_ORDERS: usize = LAST_SMALL as usize;
@@ -27,6 +29,8 @@ pub(crate) struct Arrays {
     singles: [[AtomicU64; SINGLES]; TYPES],
     huge: [[AtomicU64; HUGE]; TYPES],
     small: [[[AtomicU64; SMALL]; SMALL_ORDERS]; TYPES],
+    /// Single frames of other nodes, on their way back.
+    far: [[AtomicU64; FAR]; TYPES],
 }
 
 /// How many there are in each array.
@@ -36,6 +40,7 @@ pub(crate) struct Lens {
     singles: [AtomicU32; TYPES],
     huge: [AtomicU32; TYPES],
     small: [[AtomicU32; SMALL_ORDERS]; TYPES],
+    far: [AtomicU32; TYPES],
 }
 
 impl Lens {
@@ -47,7 +52,8 @@ impl Lens {
         };
         let small = self.small.iter().flat_map(|of_type| (1..).zip(of_type));
         let small = small.map(|(order, n)| sum(core::slice::from_ref(n), Order(order)));
-        sum(&self.singles, Order::ZERO) + sum(&self.huge, BLOCK_ORDER) + small.sum::<u64>()
+        let singles = sum(&self.singles, Order::ZERO) + sum(&self.far, Order::ZERO);
+        singles + sum(&self.huge, BLOCK_ORDER) + small.sum::<u64>()
     }
 }
 
@@ -88,6 +94,12 @@ impl<'a> Shelf<'a> {
     #[inline(always)]
     pub fn huge(lens: &'a Lens, arrays: &'a Arrays, t: usize) -> Shelf<'a> {
         let (len, of) = (&lens.huge[t], &arrays.huge[t]);
+        Shelf { len, of }
+    }
+
+    /// Single frames of other nodes.
+    pub fn far(lens: &'a Lens, arrays: &'a Arrays, t: usize) -> Shelf<'a> {
+        let (len, of) = (&lens.far[t], &arrays.far[t]);
         Shelf { len, of }
     }
 
@@ -151,13 +163,11 @@ impl<'a> Shelf<'a> {
         all.any(|w| w.load(Relaxed) == block.0)
     }
 
-    /// Puts blocks on an array that is empty, as many as there is room for; the first one is handed out next.
-    pub fn fill(self, blocks: &[u32], frame: impl Fn(u32) -> Pfn) {
-        let count = blocks.len().min(self.of.len());
-        self.set_len(count);
-        let words = self.of[..count].iter().rev();
-        for (word, &n) in words.zip(&blocks[..count]) {
-            word.store(frame(n).0, Relaxed);
+    /// Puts blocks on an array that is empty, as many as there is room for; the last one is handed out next.
+    pub fn fill(self, blocks: impl ExactSizeIterator<Item = Pfn>) {
+        self.set_len(blocks.len().min(self.of.len()));
+        for (word, block) in self.of.iter().zip(blocks) {
+            word.store(block.0, Relaxed);
         }
     }
 

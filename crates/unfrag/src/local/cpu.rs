@@ -1,12 +1,14 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
-use crate::frame::{MigrateType, Order, Pfn};
+use crate::error::AllocError;
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::arrays::{BATCH, Shelf, batch, room};
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
+use crate::memory::request::From;
+use crate::memory::shards::Range;
 use crate::memory::totals::Floor;
-use crate::request::AllocError;
 use lock_api::RawMutex;
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
@@ -16,19 +18,29 @@ pub struct Local<'s, 'm, R: RawMutex> {
     slot: Slot<'s>,
     shared: &'s Memory<'m, R>,
     home: usize,
+    /// The frames of its node, those alone: what it frees of them it keeps.
+    near: Range,
     /// Single frames that an array keeps, while nobody calls them home.
     limit: u32,
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
-    /// A `Local` for the caller, if there is one left.
+    /// A `Local` for the caller, if there is one left, that takes from the first node before others.
     pub fn local(&self) -> Option<Local<'_, 'm, R>> {
-        let (i, slot) = self.slots().claim()?;
+        let first = self.spans().first()?;
+        self.local_on(NodeId(first.node))
+    }
+
+    /// A `Local` for a CPU of a node, if there is one left.
+    pub fn local_on(&self, node: NodeId) -> Option<Local<'_, 'm, R>> {
+        let slots = self.slots();
+        let (i, slot) = slots.claim()?;
         Some(Local {
             slot,
             shared: self,
-            home: self.home_of(i),
-            limit: self.slots().limit,
+            home: self.home_of(i, node),
+            near: self.range_of(node),
+            limit: slots.limit,
         })
     }
 }
@@ -95,8 +107,8 @@ impl<R: RawMutex> Local<'_, '_, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         let t = type_index(mt);
-        if self.shared.block(pfn, order).is_none() {
-            return Err(self.shared.no_block(pfn));
+        if !self.near.has_block(pfn, order) {
+            return self.free_far(pfn, order, t);
         }
         let is_kept = match order {
             Order::ZERO => self.push(self.slot.singles(t), pfn, order),
@@ -107,6 +119,30 @@ impl<R: RawMutex> Local<'_, '_, R> {
             return Ok(());
         }
         self.free_slow(pfn, order, t)
+    }
+
+    /// Gives back a block of another node. Such blocks are not handed out here again: each node has its own.
+    #[cold]
+    #[inline(never)]
+    fn free_far(&mut self, pfn: Pfn, order: Order, t: usize) -> Result<(), GiveError> {
+        let mt = MigrateType::ALL[t];
+        if !self.shared.is_block(pfn, order) {
+            return Err(self.shared.no_block(pfn));
+        }
+        let shelf = self.slot.far(t);
+        let Some(_inside) = self.slot.door().enter().filter(|_| order == Order::ZERO) else {
+            return self.shared.give(&mut [pfn.0], order, mt);
+        };
+        if shelf.contains(pfn) {
+            return Err(GiveError::NotTaken(pfn));
+        }
+        if shelf.push(pfn, u32::MAX) {
+            return Ok(());
+        }
+        let mut batch = [0; BATCH];
+        let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
+        shelf.push(pfn, u32::MAX);
+        given
     }
 
     #[inline(always)]
@@ -138,11 +174,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let got = match (self.slot.door().enter(), self.slot.shelf(order, t)) {
             (Some(_inside), Some(shelf)) => match shelf.pop() {
                 Some(pfn) => return Ok(pfn),
-                None => {
-                    let (mt, from) = (MigrateType::ALL[t], (self.home, Floor::Min));
-                    let wanted = batch(order, self.limit);
-                    self.shared.take_batch(shelf, wanted, order, mt, from)
-                }
+                None => self.refill(shelf, order, t),
             },
             // Somebody drains it: he is not waited for.
             (None, _) | (_, None) => self.take_one(order, t, floor),
@@ -157,15 +189,26 @@ impl<R: RawMutex> Local<'_, '_, R> {
     fn alloc_short(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         self.flush_quietly();
         self.take_one(order, t, floor).or_else(|why| {
-            let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
+            let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
             self.shared.take_drained(order, mt, from, why)
         })
     }
 
     /// Takes a block from the maps.
     fn take_one(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
-        let (mt, from) = (MigrateType::ALL[t], (self.home, floor));
+        let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
         self.shared.take_frame(order, mt, from)
+    }
+
+    /// Takes a batch for an empty array from the maps, and one block of it.
+    fn refill(&self, shelf: Shelf<'_>, order: Order, t: usize) -> Result<Pfn, AllocError> {
+        let mut blocks = [0; BATCH];
+        let blocks = &mut blocks[..batch(order, self.limit)];
+        let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
+        let got = self.shared.take(blocks, order, mt, from)?;
+        // The lowest is handed out first.
+        shelf.fill(blocks[1..got].iter().rev().copied().map(Pfn));
+        Ok(Pfn(blocks[0]))
     }
 
     #[cold]
@@ -174,7 +217,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let mt = MigrateType::ALL[t];
         let Some(inside) = self.slot.door().enter() else {
             // Somebody drains it: he is not waited for.
-            return self.shared.give_frames(&mut [pfn.0], order, mt);
+            return self.shared.give(&mut [pfn.0], order, mt);
         };
         if self.keeps(pfn, order, t) {
             return Err(GiveError::NotTaken(pfn));
@@ -185,7 +228,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
             inside.answer(self.limit);
         }
         let Some(shelf) = self.slot.shelf(order, t) else {
-            return result.and(self.shared.give_frames(&mut [pfn.0], order, mt));
+            return result.and(self.shared.give(&mut [pfn.0], order, mt));
         };
         let most = room(order, self.limit).max(1);
         if shelf.len() >= most as usize {
@@ -194,7 +237,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
             if let Some(twin) = twin {
                 result = result.and(Err(GiveError::NotTaken(twin)));
             }
-            result = result.and(self.shared.give_frames(first, order, mt));
+            result = result.and(self.shared.give(first, order, mt));
         }
         if !shelf.push(pfn, most) {
             // It was the last one of those that are kept.

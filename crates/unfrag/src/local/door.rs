@@ -66,13 +66,13 @@ pub(crate) struct Door<'a, W> {
     pub busy: &'a W,
 }
 
+// By hand: a word itself cannot be copied.
+impl<W> Copy for Door<'_, W> {}
 impl<W> Clone for Door<'_, W> {
     fn clone(&self) -> Self {
         *self
     }
 }
-
-impl<W> Copy for Door<'_, W> {}
 
 /// The owner is inside until this is dropped.
 pub(crate) struct Inside<'a, W: Word> {

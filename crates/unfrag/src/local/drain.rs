@@ -1,12 +1,12 @@
 //! Getting back what CPUs keep: for whoever finds nothing else.
 
+use crate::error::AllocError;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::local::arrays::{BATCH, Shelf};
 use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
-use crate::memory::totals::Floor;
-use crate::request::AllocError;
+use crate::memory::request::From;
 use lock_api::RawMutex;
 
 /// Slots that are drained with one barrier.
@@ -25,15 +25,15 @@ pub(crate) struct Drained {
 }
 
 /// The gates of a group that this drain has shut, by their bits: however it ends, they are opened.
-struct Gates<'s, 'm> {
-    slots: &'s Slots<'m>,
+struct Gates<'m> {
+    slots: Slots<'m>,
     first: usize,
     shut: u64,
     /// The owners are to give back what they keep.
     calls: bool,
 }
 
-impl<'m> Gates<'_, 'm> {
+impl<'m> Gates<'m> {
     /// One of the slots that are shut.
     fn next(&self) -> Option<(u32, Slot<'m>)> {
         let bit = (self.shut != 0).then(|| self.shut.trailing_zeros())?;
@@ -50,7 +50,7 @@ impl<'m> Gates<'_, 'm> {
     }
 }
 
-impl Drop for Gates<'_, '_> {
+impl Drop for Gates<'_> {
     fn drop(&mut self) {
         while let Some((bit, slot)) = self.next() {
             self.open(bit, slot);
@@ -130,15 +130,15 @@ impl<R: RawMutex> Memory<'_, R> {
     pub(crate) fn empty(&self, slot: Slot<'_>) -> Result<(), GiveError> {
         let mut result = Ok(());
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
-            for shelf in Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?))) {
-                let (order, shelf) = shelf;
+            let kept = Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?)));
+            for (order, shelf) in kept.chain([(Order::ZERO, slot.far(t))]) {
                 let mut batch = [0; BATCH];
                 loop {
                     let some = shelf.take_last(&mut batch);
                     if some.is_empty() {
                         break;
                     }
-                    result = result.and(self.give_frames(some, order, mt));
+                    result = result.and(self.give(some, order, mt));
                 }
             }
         }
@@ -153,7 +153,7 @@ impl<R: RawMutex> Memory<'_, R> {
         &self,
         order: Order,
         mt: MigrateType,
-        from: (usize, Floor),
+        from: From,
         why: AllocError,
     ) -> Result<Pfn, AllocError> {
         let mut got = Err(why);

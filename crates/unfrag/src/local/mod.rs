@@ -2,12 +2,11 @@
 //!
 //! The arrays of a `Local` lie in words of its memory, so that what an idle CPU keeps is everybody's when memory is short.
 //!
-//! - `barrier`: what a drain costs. `door`: who may touch them. `arrays`: the arrays. `slot`: where they lie. `batch`: from and to the maps. `drain`: getting
+//! - `barrier`: what a drain needs. `door`: who may touch them. `arrays`: the arrays. `slot`: where they lie. `drain`: getting
 //!   back what others keep. `cpu`: taking and giving.
 
 pub(crate) mod arrays;
 mod barrier;
-mod batch;
 mod cpu;
 mod door;
 mod drain;

@@ -9,6 +9,10 @@ pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
 /// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
 pub(super) const DRIFT: usize = 2;
+/// Blocks of these classes have bins of their own: a class for each type, and one for those of movable frames that cannot
+/// be emptied for now.
+pub(super) const CLASSES: usize = TYPES + 1;
+pub(super) const WAITS: usize = TYPES;
 
 /// A block of 512 frames.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
@@ -36,15 +40,18 @@ const TAINT: u64 = COUNT << at(UNMOVABLE) | COUNT << at(RECLAIMABLE);
 /// The bin in which it is, or [`NO_BIN`].
 const BIN: u32 = 40;
 const NO_BIN: u64 = 127;
-/// Its type, while some of it is in use.
-const TYPE: u32 = 47;
+/// Its class, while some of it is in use: its type, or [`WAITS`].
+const CLASS: u32 = 47;
 /// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
 const INTACT: u64 = 1 << 49;
 /// It is set apart to be emptied: in no bin, and none of its free frames is handed out.
 const APART: u64 = 1 << 50;
-/// It was set apart in vain.
-const STUCK: u64 = 1 << 51;
-/// One more than the number of its map of absent frames, where only a part of it is memory; else 0.
+/// A frame of it stayed when it was to be emptied, and is in use still. Then all of it is memory, and its last bits say which
+/// frame, and how often.
+const TRIED: u64 = 1 << 51;
+const STAYS: u32 = 52;
+const TRIES: u32 = 61;
+/// If not tried: one more than the number of its map of absent frames, where only a part of it is memory; else 0.
 const PARTIAL: u32 = 52;
 const PARTIAL_BITS: u64 = !0 << PARTIAL;
 
@@ -53,11 +60,11 @@ impl Block {
     pub const NO_MEMORY: Block = Block {
         next: NIL,
         prev: NIL,
-        word: NO_BIN << BIN | (MigrateType::Movable as u64) << TYPE,
+        word: NO_BIN << BIN | (MigrateType::Movable as u64) << CLASS,
     };
 
-    /// Most maps of absent frames that can be told apart.
-    pub const MOST_PARTIAL: usize = (PARTIAL_BITS >> PARTIAL) as usize;
+    /// Most tries that are counted.
+    pub const MOST_TRIES: u32 = 7;
 
     #[inline]
     fn count(&self, at: u32) -> u32 {
@@ -101,6 +108,12 @@ impl Block {
         self.word += u64::from(frames);
     }
 
+    /// Frames that were in use, of whatever type, are no memory any more.
+    pub fn remove(&mut self, frames: u32) {
+        self.give_back(self.mt(), frames);
+        self.word -= u64::from(frames);
+    }
+
     /// Free frames are in use for a request of a type.
     #[inline]
     pub fn take(&mut self, mt: usize, frames: u32) {
@@ -135,32 +148,52 @@ impl Block {
     }
 
     /// Whether a frame that is given back changes nothing but counts: the block stays in its bin, and holds others that
-    /// were asked for as `mt`. Then it is not intact, either; and all of it is memory.
+    /// were asked for as `mt`. Then it is not intact, either; all of it is memory, and no frame is remembered that stayed.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        let is_memory = self.word & PARTIAL_BITS == 0;
-        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1 && is_memory
+        let is_plain = self.word & (PARTIAL_BITS | TRIED) == 0;
+        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1 && is_plain
     }
 
     /// The number of its map of absent frames, if only a part of it is memory.
     #[inline]
     pub fn partial(&self) -> Option<usize> {
+        if self.is_tried() {
+            return None;
+        }
         ((self.word >> PARTIAL) as usize).checked_sub(1)
     }
 
+    /// It is in no bin as one that waits: a frame that stayed is forgotten.
     pub fn set_partial(&mut self, map: Option<usize>) {
+        self.forget();
         let bits = map.map_or(0, |map| map as u64 + 1);
         self.word = self.word & !PARTIAL_BITS | bits << PARTIAL;
     }
 
+    /// Its type.
     #[inline]
     pub fn mt(&self) -> usize {
-        (self.word >> TYPE & 3) as usize % TYPES
+        match self.class() {
+            WAITS => MOVABLE,
+            mt => mt,
+        }
     }
 
     #[inline]
     pub fn set_mt(&mut self, mt: usize) {
-        self.word = self.word & !(3 << TYPE) | (mt as u64) << TYPE;
+        self.set_class(mt);
+    }
+
+    /// The class of the bins where it is, or was the last time.
+    #[inline]
+    pub fn class(&self) -> usize {
+        (self.word >> CLASS & 3) as usize
+    }
+
+    #[inline]
+    pub fn set_class(&mut self, class: usize) {
+        self.word = self.word & !(3 << CLASS) | (class as u64) << CLASS;
     }
 
     #[inline]
@@ -193,10 +226,11 @@ impl Block {
     }
 
     /// Whether it may stay in its bin with so many free frames: it belongs there, or has become emptier by less than
-    /// [`DRIFT`] bins.
+    /// [`DRIFT`] bins, or waits for something else.
     #[inline]
     pub fn may_stay(&self, free: u32) -> bool {
-        free > 0 && free < FRAMES && self.drift(free) < DRIFT
+        let is_there = self.drift(free) < DRIFT;
+        free > 0 && free < FRAMES && (is_there || self.class() == WAITS && self.is_binned())
     }
 
     /// The bin for so many free frames.
@@ -205,15 +239,20 @@ impl Block {
         (free / BIN_FRAMES) as usize
     }
 
+    /// Free frames that a block of a bin has at most.
+    pub fn most_free(bin: usize) -> u32 {
+        (bin + DRIFT) as u32 * BIN_FRAMES - 1
+    }
+
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.word & INTACT != 0
     }
 
-    /// Whether it is, for a request of a type.
+    /// Whether it is, for a request of a type, and nothing else is to be known of it.
     #[inline]
     pub fn is_intact_of(&self, mt: usize) -> bool {
-        self.is_intact() && self.used(mt) == FRAMES
+        self.word & (INTACT | APART | TRIED) == INTACT && self.used(mt) == FRAMES
     }
 
     #[inline]
@@ -230,12 +269,53 @@ impl Block {
         self.flag(APART, apart);
     }
 
-    pub fn is_stuck(&self) -> bool {
-        self.word & STUCK != 0
+    /// Whether a frame of it stayed when it was to be emptied.
+    #[inline]
+    pub fn is_tried(&self) -> bool {
+        self.word & TRIED != 0
     }
 
-    pub fn set_stuck(&mut self, stuck: bool) {
-        self.flag(STUCK, stuck);
+    /// The frame that stayed the last time, and how often some did in a row.
+    pub fn stays(&self) -> Option<(u32, u32)> {
+        let at = (self.word >> STAYS) as u32 % FRAMES;
+        self.is_tried().then_some((at, (self.word >> TRIES) as u32))
+    }
+
+    /// A frame of it stayed: it is left alone for some rounds. All of it is memory, and it is in no bin.
+    pub fn set_waiting(&mut self, at: u32) {
+        let tries = self.stays().map_or(0, |(_, n)| n);
+        let tries = (tries + 1).min(Block::MOST_TRIES);
+        self.word &= !PARTIAL_BITS;
+        self.word |= TRIED | u64::from(at % FRAMES) << STAYS | u64::from(tries) << TRIES;
+        if self.mt() == MOVABLE {
+            self.set_class(WAITS);
+        }
+    }
+
+    /// No frame of it is known to stay any more. It is in no bin as one that waits.
+    pub fn forget(&mut self) {
+        if self.is_tried() {
+            self.word &= !(PARTIAL_BITS | TRIED);
+            self.set_class(self.mt());
+        }
+    }
+
+    /// Whether it is of one type, all of it is memory, and nothing in it is known that cannot be moved.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.word & (TAINT | PARTIAL_BITS | TRIED) == 0 && self.class() != WAITS
+    }
+
+    /// Whether all of it is memory, and nothing in it is known that cannot be moved.
+    #[inline]
+    pub fn can_be_emptied(&self) -> bool {
+        !self.is_tainted() && self.partial().is_none()
+    }
+
+    /// Whether it is to be left alone for now, since a frame of it stayed.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        self.is_tried() && self.class() == WAITS
     }
 
     /// Whether all of it is free, and may be handed out.
@@ -249,14 +329,4 @@ impl Block {
     pub fn is_tainted(&self) -> bool {
         self.word & TAINT != 0
     }
-}
-
-/// Blocks that may be partly memory, of so many: all of a gigabyte, and an eighth of all others.
-pub(super) const fn maps_of_absent(blocks: usize) -> usize {
-    let room = least(FRAMES as usize + blocks / 8, Block::MOST_PARTIAL);
-    least(room, blocks)
-}
-
-const fn least(a: usize, b: usize) -> usize {
-    if a < b { a } else { b }
 }

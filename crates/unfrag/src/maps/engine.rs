@@ -1,17 +1,16 @@
-//! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
+//! Taking and giving blocks.
 
 use super::bins::Bins;
-use super::block::{Block, DRIFT, maps_of_absent};
+use super::block::{Block, DRIFT, WAITS};
 use super::error::GiveError;
-use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
+use super::gigabyte::{GigaBins, Gigabytes};
 use super::map::Map;
 use super::sizes::{
     BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, RECLAIMABLE, TYPES, UNMOVABLE, type_index,
 };
-use crate::arena::{Arena, LINE, room};
+use super::tables::{Directory, Entries, Gigabyte, SKIP, WORDS};
 use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 use crate::hint::prefetch;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
@@ -19,16 +18,8 @@ const TRIED: usize = 4;
 /// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
 const AHEAD: usize = 16;
 
-/// Heads of bins, and counts.
-#[derive(FromBytes, IntoBytes, KnownLayout)]
-#[repr(C)]
-struct State {
-    bins: Bins,
-    giga_bins: GigaBins,
-    whole: u32,
-    free: u64,
-    present: u64,
-}
+/// Frames of a gigabyte.
+pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
 /// Memory for the maps of some frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,35 +30,46 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// The memory for so many frames: about 0.17 bytes each, and 0.28 for the first gigabyte.
-    pub const fn of(frames: u32) -> EngineLayout {
-        let (blocks, gigabytes) = tables(frames);
-        let bytes = LINE
-            + room::<State>(1)
-            + room::<Map>(blocks)
-            + room::<Map>(maps_of_absent(blocks))
-            + room::<Block>(blocks)
-            + room::<Gigabyte>(gigabytes);
-        EngineLayout { words: bytes / 8 }
+    /// Words for the tables of one gigabyte, wherever they begin: 0.173 bytes a frame.
+    pub const GIGABYTE: usize = WORDS + SKIP;
+
+    /// Whether some words have room for the tables of so many gigabytes.
+    pub fn fits(words: &[u64], gigabytes: usize) -> bool {
+        super::tables::fits(words, gigabytes)
+    }
+
+    /// The memory for the tables of all gigabytes that some of the frames from `start` on are in.
+    pub const fn of(start: Pfn, frames: u64) -> EngineLayout {
+        if frames == 0 {
+            return EngineLayout { words: 0 };
+        }
+        let first = start.0 / GIGABYTE as u64;
+        let last = start.0.saturating_add(frames - 1) / GIGABYTE as u64;
+        let words = (last - first + 1).saturating_mul(WORDS as u64);
+        let words = words.saturating_add(SKIP as u64);
+        EngineLayout {
+            words: if words > usize::MAX as u64 {
+                usize::MAX
+            } else {
+                words as usize
+            },
+        }
     }
 }
 
-/// Blocks and gigabytes of so many frames.
-const fn tables(frames: u32) -> (usize, usize) {
-    let blocks = frames.div_ceil(FRAMES) as usize;
-    (blocks, blocks.div_ceil(FRAMES as usize))
-}
-
-/// The free frames of some memory, by maps. One caller at a time.
+/// The free frames of a span of gigabytes, by maps. One caller at a time.
+///
+/// A gigabyte with memory has tables, in words that [`add`](Self::add) takes from its caller; one without has an empty entry
+/// in the directory, of which each gigabyte of the span has one.
 ///
 /// ```
-/// use unfrag::maps::{Engine, EngineLayout};
-/// use unfrag::{MigrateType, Order};
+/// use unfrag::maps::{Engine, EngineLayout, Gigabyte};
+/// use unfrag::{MigrateType, Order, Pfn};
 ///
-/// let frames = 1 << 18;
-/// let mut memory = vec![0; EngineLayout::of(frames).words];
-/// let mut engine = Engine::new(frames, &mut memory).ok_or("too little memory")?;
-/// engine.add(0, frames)?;
+/// let (start, frames) = (Pfn(0), 1 << 18);
+/// let mut words = vec![0; EngineLayout::of(start, frames).words];
+/// let mut engine = Engine::new(start, [Gigabyte::NONE; 1]).ok_or("not at a gigabyte")?;
+/// engine.add(start, frames, &mut &mut words[..])?;
 ///
 /// let mut batch = [0; 64];
 /// assert_eq!(engine.take(&mut batch, Order(0), MigrateType::Movable, true), 64);
@@ -78,14 +80,19 @@ const fn tables(frames: u32) -> (usize, usize) {
 ///
 /// What its maps show to be wrong is an error: a block that is free already, that is no memory, or that is none. They do not
 /// know whose a block is. Whoever has the engine can give back what somebody else has.
-pub struct Engine<'m> {
-    state: &'m mut State,
-    pub(super) maps: &'m mut [Map],
-    pub(super) blocks: &'m mut [Block],
-    pub(super) gigas: &'m mut [Gigabyte],
-    /// Maps of absent frames, for the blocks that are partly memory.
-    pub(super) absent: &'m mut [Map],
-    frames: u32,
+pub struct Engine<'m, D = &'m mut [Gigabyte<'m>]> {
+    /// The first frame of the span, at which a gigabyte begins.
+    start: u64,
+    pub(super) of: Directory<'m, D>,
+    pub(super) bins: Bins,
+    giga_bins: GigaBins,
+    whole: u32,
+    free: u64,
+    present: u64,
+    /// By type: the orders, a bit each, of which a search has found no run in blocks of this type, and none has come since.
+    none: [u16; TYPES],
+    /// By type: the only block in which runs have come since, and of which orders.
+    only: [(u32, u16); TYPES],
 }
 
 /// Numbers of an engine.
@@ -106,73 +113,89 @@ pub struct EngineCounts {
     pub tainted_gigabytes: u32,
 }
 
-impl<'m> Engine<'m> {
-    /// An engine for the frames from 0 up to `frames`, without memory as yet. `None`, if `memory` has fewer than
-    /// [`EngineLayout::of`]`(frames).words` words.
-    pub fn new(frames: u32, memory: &'m mut [u64]) -> Option<Engine<'m>> {
-        let memory = memory.get_mut(..EngineLayout::of(frames).words)?;
-        let mut arena = Arena::new(memory);
-        let (blocks, gigabytes) = tables(frames);
-        let state = arena.table::<State>(1).first_mut()?;
-        let mut engine = Engine {
-            state,
-            maps: arena.table(blocks),
-            blocks: arena.table(blocks),
-            gigas: arena.table(gigabytes),
-            absent: arena.table(maps_of_absent(blocks)),
-            frames,
-        };
-        engine.state.bins.clear();
-        engine.gigabytes().clear();
-        engine.blocks.fill(Block::NO_MEMORY);
-        Some(engine)
+impl<'m, D: Entries<'m>> Engine<'m, D> {
+    /// Gigabytes that an engine spans at most.
+    pub const MOST: usize = (1 << 14) - 1;
+
+    /// An engine for as many gigabytes from `start` on as there are entries, without memory as yet. `None`, if no gigabyte
+    /// begins at `start`, if there are more than [`MOST`](Self::MOST), or if an entry is of a gigabyte with memory.
+    pub fn new(start: Pfn, entries: D) -> Option<Engine<'m, D>> {
+        let mut engine = Engine::unchecked(entries);
+        engine.start = start.0;
+        let frames = engine.of.len() as u64 * u64::from(GIGABYTE);
+        let ends = start.0.checked_add(frames).is_some();
+        let is_aligned = start.0.is_multiple_of(GIGABYTE.into());
+        let fits = ends && is_aligned && engine.of.len() <= Self::MOST;
+        let is_empty = engine.of.all().next().is_none();
+        (fits && is_empty).then_some(engine)
     }
 
     #[inline]
-    pub(super) fn gigabytes(&mut self) -> Gigabytes<'_> {
+    pub(super) fn gigabytes(&mut self) -> Gigabytes<'_, 'm, D> {
         Gigabytes {
-            bins: &mut self.state.giga_bins,
-            of: self.gigas,
+            bins: &mut self.giga_bins,
+            of: &mut self.of,
         }
-    }
-
-    #[inline]
-    pub(super) fn bins(&self) -> &Bins {
-        &self.state.bins
     }
 
     /// Takes a block out of its bin.
     pub(super) fn unbin(&mut self, i: u32) {
-        self.state.bins.unlink(self.blocks, i);
+        self.bins.unlink(&mut self.of, i);
     }
 
     /// Free frames.
     #[inline]
     pub fn free_frames(&self) -> u64 {
-        self.state.free
+        self.free
     }
 
     /// Blocks of 512 frames that are free as a whole.
     #[inline]
     pub fn whole_blocks(&self) -> u32 {
-        self.state.whole
+        self.whole
+    }
+
+    /// The first frame of the span.
+    pub fn start(&self) -> Pfn {
+        Pfn(self.start)
+    }
+
+    /// Frames of the span, whether there is memory or not.
+    pub fn span(&self) -> u64 {
+        self.of.len() as u64 * u64::from(GIGABYTE)
+    }
+
+    /// The frame with a number in the span.
+    #[inline]
+    pub(super) fn frame(&self, n: u32) -> Pfn {
+        Pfn(self.start + u64::from(n))
+    }
+
+    /// The number of a frame in the span.
+    #[inline]
+    pub(super) fn number(&self, frame: u64) -> Option<u32> {
+        let n = frame.wrapping_sub(self.start);
+        (n < self.span()).then_some(n as u32)
     }
 
     /// All numbers. It looks at each block.
     pub fn counts(&self) -> EngineCounts {
         let mut holding = [0; TYPES];
-        for b in self.blocks.iter() {
+        let mut tainted = 0;
+        for (_, b, _) in self.of.blocks() {
             for (mt, n) in holding.iter_mut().enumerate() {
                 *n += u32::from(b.used(mt) > 0);
             }
+            tainted += u32::from(b.is_tainted());
         }
+        let is_tainted = |t: &super::tables::Tables| u32::from(t.whole.tainted > 0);
         EngineCounts {
-            present: self.state.present,
-            free: self.state.free,
-            whole: self.state.whole,
+            present: self.present,
+            free: self.free,
+            whole: self.whole,
             holding,
-            tainted: self.blocks.iter().map(|b| u32::from(b.is_tainted())).sum(),
-            tainted_gigabytes: self.gigas.iter().map(|g| u32::from(g.tainted > 0)).sum(),
+            tainted,
+            tainted_gigabytes: self.of.all().map(|(_, t)| is_tainted(t)).sum(),
         }
     }
 
@@ -180,7 +203,7 @@ impl<'m> Engine<'m> {
     /// Returns how many there were. Types other than the three that requests ask for count as unmovable. `mixes`: they may
     /// come from blocks of other types, where nothing else is left.
     #[inline]
-    pub fn take(&mut self, out: &mut [u32], order: Order, mt: MigrateType, mixes: bool) -> usize {
+    pub fn take(&mut self, out: &mut [u64], order: Order, mt: MigrateType, mixes: bool) -> usize {
         let mt = type_index(mt);
         let mut got = 0;
         while got < out.len() {
@@ -198,7 +221,7 @@ impl<'m> Engine<'m> {
     }
 
     /// Takes blocks out of one block of 512 frames.
-    fn take_from_block(&mut self, out: &mut [u32], order: Order, mt: usize, mixes: bool) -> usize {
+    fn take_from_block(&mut self, out: &mut [u64], order: Order, mt: usize, mixes: bool) -> usize {
         match self.block_for(order, mt, mixes) {
             Some(i) => self.take_out_of(i, out, order, mt),
             None => 0,
@@ -207,21 +230,27 @@ impl<'m> Engine<'m> {
 
     /// Takes a block for what is moved: out of the fullest block of 512 that holds something that can be moved, and never
     /// out of a whole free one. `None`, if no such block has room.
-    pub fn take_beside(&mut self, order: Order) -> Option<u32> {
+    pub fn take_beside(&mut self, order: Order) -> Option<Pfn> {
         let i = match order {
-            Order::ZERO => self.state.bins.fullest(self.blocks, MOVABLE),
+            Order::ZERO => self.bins.fullest(&mut self.of, MOVABLE),
             // It would be a whole free block.
             _ if order >= BLOCK_ORDER => None,
             _ => self.find_run(order, MOVABLE, usize::MAX, false),
         };
         let mut one = [0];
-        (self.take_out_of(i?, &mut one, order, MOVABLE) == 1).then_some(one[0])
+        (self.take_out_of(i?, &mut one, order, MOVABLE) == 1).then_some(Pfn(one[0]))
     }
 
     /// Takes blocks out of a block of 512 frames that has some.
-    fn take_out_of(&mut self, i: u32, out: &mut [u32], order: Order, mt: usize) -> usize {
-        let map = &mut self.maps[i as usize];
-        let base = i * FRAMES;
+    pub(super) fn take_out_of(
+        &mut self,
+        i: u32,
+        out: &mut [u64],
+        order: Order,
+        mt: usize,
+    ) -> usize {
+        let base = self.start + u64::from(i * FRAMES);
+        let map = self.of.map_mut(i);
         let mut got = 0;
         if order == Order::ZERO {
             got = map.take(base, out);
@@ -230,7 +259,7 @@ impl<'m> Engine<'m> {
                 && let Some(at) = map.find_run(order)
             {
                 map.clear_run(at, order);
-                out[got] = base + at;
+                out[got] = base + u64::from(at);
                 got += 1;
             }
         }
@@ -241,21 +270,21 @@ impl<'m> Engine<'m> {
     /// Counts frames of a block whose bits have been cleared.
     #[inline]
     pub(super) fn taken(&mut self, i: u32, frames: u32, mt: usize) {
-        let b = &mut self.blocks[i as usize];
+        let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.take(mt, frames);
         if b.is_tainted() != was_tainted {
             self.gigabytes().taint(i, true);
         }
         self.settle(i);
-        self.state.free -= u64::from(frames);
+        self.free -= u64::from(frames);
     }
 
     /// The block that serves a request best: the fullest one of its type, then a whole free one, then one of another type.
     #[inline]
     fn block_for(&mut self, order: Order, mt: usize, mixes: bool) -> Option<u32> {
         if order == Order::ZERO
-            && let Some(i) = self.state.bins.fullest(self.blocks, mt)
+            && let Some(i) = self.bins.fullest(&mut self.of, mt)
         {
             return Some(i);
         }
@@ -277,7 +306,8 @@ impl<'m> Engine<'m> {
         }
         if let Some(i) = self.gigabytes().find(Order::ZERO, moves) {
             self.take_whole_run(i, Order::ZERO);
-            self.blocks[i as usize].set_mt(mt);
+            self.of.block_mut(i).set_mt(mt);
+            self.runs_came(i);
             return Some(i);
         }
         let others = match mt {
@@ -290,7 +320,7 @@ impl<'m> Engine<'m> {
             let takes_over = other == MOVABLE;
             if let Some(i) = self.find_run(order, other, tried, takes_over) {
                 // A block of which only a part is memory may hold nothing, and be no whole block all the same.
-                if takes_over || self.blocks[i as usize].in_use() == 0 {
+                if takes_over || self.of.block(i).in_use() == 0 {
                     self.retype(i, mt);
                 }
                 return Some(i);
@@ -299,10 +329,31 @@ impl<'m> Engine<'m> {
         None
     }
 
-    /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
-    fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
+    /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried. A
+    /// search in vain is remembered, until there may be a run again.
+    fn find_run(&mut self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
+        if self.none[mt] >> order.0 & 1 == 1 {
+            return None;
+        }
+        let is_single = order == Order::ZERO;
+        let has_run = |&i: &u32| is_single || self.of.map(i).find_run(order).is_some();
+        if mt == MOVABLE
+            && self.bins.filled(WAITS) != 0
+            && let Some(i) = self.bins.waiting(&self.of).take(tried).find(has_run)
+        {
+            return Some(i);
+        }
+        let (only, orders) = self.only[mt];
+        if orders >> order.0 & 1 == 1 {
+            if self.is_binned(only, mt) && self.of.map(only).find_run(order).is_some() {
+                return Some(only);
+            }
+            self.only[mt].1 &= !(1 << order.0);
+            self.none[mt] |= 1 << order.0;
+            return None;
+        }
         let first = Block::bin_of(order.frames()).saturating_sub(DRIFT - 1);
-        let mut bins = self.state.bins.filled(mt) & !0 << first;
+        let mut bins = self.bins.filled(mt) & !0 << first;
         while bins != 0 {
             let bin = if emptiest {
                 bins.ilog2()
@@ -310,18 +361,49 @@ impl<'m> Engine<'m> {
                 bins.trailing_zeros()
             } as usize;
             bins &= !(1 << bin);
-            let mut of = self.state.bins.of(self.blocks, mt, bin).take(tried);
-            let found = of
-                .find(|&i| order == Order::ZERO || self.maps[i as usize].find_run(order).is_some());
+            let mut of = self.bins.of(&self.of, mt, bin).take(tried);
+            let found = of.find(has_run);
             if found.is_some() {
                 return found;
             }
         }
+        if tried == usize::MAX {
+            self.none[mt] |= ORDERS & !0 << order.0;
+        }
         None
     }
 
+    fn is_binned(&self, i: u32, mt: usize) -> bool {
+        let block = self.of.find(i);
+        block.is_some_and(|b| b.is_binned() && b.mt() == mt)
+    }
+
+    /// There may be runs of any order in a block, for requests of its type.
+    pub(super) fn runs_came(&mut self, i: u32) {
+        let mt = self.of.block(i).mt();
+        self.none[mt] = 0;
+        self.only[mt] = (i, 0);
+    }
+
+    /// `2^order` frames from a place of a block on have come free: there may be a run again of which there was none.
+    #[cold]
+    fn run_came(&mut self, i: u32, at: u32, order: Order) {
+        let mt = self.of.block(i).mt();
+        let largest = self.of.map(i).largest_at(at, order);
+        let has = ORDERS >> (ORDERS.ilog2() - u32::from(largest.0).min(ORDERS.ilog2()));
+        let came = self.none[mt] & has;
+        self.none[mt] &= !came;
+        let (only, orders) = self.only[mt];
+        if orders == 0 || only == i {
+            self.only[mt] = (i, orders | came);
+        } else if (orders | came) & has != 0 {
+            // There are two such blocks: those of both have to be searched.
+            self.only[mt].1 = 0;
+        }
+    }
+
     /// Takes blocks of an order from that of a whole block on.
-    fn take_whole(&mut self, out: &mut [u32], order: Order, mt: usize) -> usize {
+    fn take_whole(&mut self, out: &mut [u64], order: Order, mt: usize) -> usize {
         if order > LARGEST_ORDER {
             return 0;
         }
@@ -329,23 +411,23 @@ impl<'m> Engine<'m> {
         let mut got = 0;
         if blocks == Order::ZERO && mt == MOVABLE {
             got = self.gigabytes().take(out);
-            self.state.whole -= got as u32;
+            self.whole -= got as u32;
         } else {
             for slot in out.iter_mut() {
                 let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
                     break;
                 };
                 self.take_whole_run(first, blocks);
-                *slot = first;
+                *slot = first.into();
                 got += 1;
             }
         }
         for slot in &mut out[..got] {
-            let first = *slot;
+            let first = *slot as u32;
             self.use_whole(first, blocks, mt);
-            *slot = first * FRAMES;
+            *slot = self.start + u64::from(first * FRAMES);
         }
-        self.state.free -= (got as u64) << order.0;
+        self.free -= (got as u64) << order.0;
         got
     }
 
@@ -353,7 +435,7 @@ impl<'m> Engine<'m> {
     #[inline]
     pub(super) fn use_whole(&mut self, first: u32, blocks: Order, mt: usize) {
         for i in first..first + blocks.frames() {
-            let b = &mut self.blocks[i as usize];
+            let b = self.of.block_mut(i);
             b.set_mt(mt);
             b.set_intact(true);
             b.take(mt, FRAMES);
@@ -366,25 +448,30 @@ impl<'m> Engine<'m> {
     /// Counts frames as not free any more, or as free.
     #[inline]
     pub(super) fn count_free(&mut self, frames: i64) {
-        self.state.free = self.state.free.wrapping_add_signed(frames);
+        self.free = self.free.wrapping_add_signed(frames);
     }
 
     /// Counts frames that are memory, and free, from now on.
     pub(super) fn count_added(&mut self, frames: u32) {
-        self.state.free += u64::from(frames);
-        self.state.present += u64::from(frames);
+        self.free += u64::from(frames);
+        self.present += u64::from(frames);
+    }
+
+    /// Counts frames, in use, that are no memory any more.
+    pub(super) fn count_removed(&mut self, frames: u32) {
+        self.present -= u64::from(frames);
     }
 
     /// Frames of memory that was added.
-    pub(super) fn present(&self) -> u64 {
-        self.state.present
+    pub fn present(&self) -> u64 {
+        self.present
     }
 
     /// Some whole free blocks are not whole and free any more.
     #[inline]
     pub(super) fn take_whole_run(&mut self, first: u32, blocks: Order) {
         self.gigabytes().remove(first, blocks);
-        self.state.whole -= blocks.frames();
+        self.whole -= blocks.frames();
     }
 
     /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
@@ -393,7 +480,7 @@ impl<'m> Engine<'m> {
     /// # Errors
     /// [`GiveError`], for the first block that was refused.
     #[inline]
-    pub fn give(&mut self, blocks: &[u32], order: Order, mt: MigrateType) -> Result<(), GiveError> {
+    pub fn give(&mut self, blocks: &[u64], order: Order, mt: MigrateType) -> Result<(), GiveError> {
         let mt = type_index(mt);
         if order == Order::ZERO {
             return self.give_singles(blocks, mt);
@@ -411,46 +498,46 @@ impl<'m> Engine<'m> {
     /// Gives back `frames` frames from `start` on, which are parts of what was taken.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, or if some are beyond the frames of the engine: nothing has changed then; or for the
-    /// first aligned part that is not in use as a whole: all others are free then.
+    /// [`GiveError`], if there are none, or if some are beyond the span: nothing has changed then; or for the first aligned
+    /// part that is not in use as a whole: all others are free then.
     pub fn give_range(
         &mut self,
-        start: u32,
-        frames: u32,
+        start: Pfn,
+        frames: u64,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
-        let end = self.end_of(start, frames)?;
+        let (first, end) = self.range(start, frames)?;
         let mut result = Ok(());
-        for (ix, order) in FrameIx(start).blocks_until(FrameIx(end), LARGEST_ORDER) {
-            result = result.and(self.give(&[ix.0], order, mt));
+        for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), LARGEST_ORDER) {
+            result = result.and(self.give(&[self.frame(ix.0).0], order, mt));
         }
         result
     }
 
     /// Has the lines of a frame's block in the cache soon.
     #[inline]
-    fn fetch(&self, frame: u32) {
-        let i = (frame / FRAMES) as usize;
-        if let (Some(map), Some(block)) = (self.maps.get(i), self.blocks.get(i)) {
+    fn fetch(&mut self, frame: u64) {
+        let block = self.number(frame).map(|n| n / FRAMES);
+        if let Some((block, map)) = block.and_then(|i| self.of.block_and_map(i)) {
             prefetch(map);
             prefetch(block);
         }
     }
 
     /// Gives whole blocks back. The map of one that was never broken up is not touched.
-    fn give_wholes(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
+    fn give_wholes(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
         for &frame in frames {
-            if let Some(block) = self.blocks.get((frame / FRAMES) as usize) {
+            let n = self.number(frame);
+            if let Some(block) = n.and_then(|n| self.of.find(n / FRAMES)) {
                 prefetch(block);
             }
         }
         let mut result = Ok(());
         let mut given = 0;
         for &frame in frames {
-            let i = frame / FRAMES;
-            let block = self.blocks.get_mut(i as usize);
-            let Some(b) = block.filter(|b| frame.is_multiple_of(FRAMES) && b.is_intact_of(mt))
-            else {
+            let n = self.number(frame).filter(|n| n.is_multiple_of(FRAMES));
+            let i = n.map_or(u32::MAX, |n| n / FRAMES);
+            let Some((b, _)) = self.of.block_and_map(i).filter(|(b, _)| b.is_intact_of(mt)) else {
                 result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
                 continue;
             };
@@ -459,13 +546,13 @@ impl<'m> Engine<'m> {
             given += 1;
             self.gigabytes().add_block(i, mt != MOVABLE);
         }
-        self.state.whole += given;
-        self.state.free += u64::from(given) * u64::from(FRAMES);
+        self.whole += given;
+        self.free += u64::from(given) * u64::from(FRAMES);
         result
     }
 
     /// Gives single frames back. Most only count.
-    fn give_singles(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
+    fn give_singles(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
         for &frame in frames.iter().take(AHEAD) {
             self.fetch(frame);
         }
@@ -475,61 +562,68 @@ impl<'m> Engine<'m> {
             if let Some(&next) = frames.get(at + AHEAD) {
                 self.fetch(next);
             }
-            let i = (frame / FRAMES) as usize;
-            if let (Some(map), Some(b)) = (self.maps.get_mut(i), self.blocks.get_mut(i))
+            let n = self.number(frame).unwrap_or(u32::MAX);
+            if let Some((b, map)) = self.of.block_and_map(n / FRAMES)
                 && b.only_counts(mt)
-                && map.set(frame % FRAMES)
+                && map.set(n % FRAMES)
             {
                 b.give(mt, 1);
                 only_counted += 1;
+                if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
+                    self.run_came(n / FRAMES, n % FRAMES, Order::ZERO);
+                }
             } else {
                 result = result.and(self.give_block(frame, Order::ZERO, mt));
             }
         }
-        self.state.free += only_counted;
+        self.free += only_counted;
         result
     }
 
     #[inline(never)]
-    fn give_block(&mut self, frame: u32, order: Order, mt: usize) -> Result<(), GiveError> {
-        let at = Pfn(frame.into());
-        if order > LARGEST_ORDER || !FrameIx(frame).is_aligned(order) {
+    fn give_block(&mut self, frame: u64, order: Order, mt: usize) -> Result<(), GiveError> {
+        let at = Pfn(frame);
+        // A span begins at a multiple of the largest block.
+        if order > LARGEST_ORDER || frame & (u64::from(order.frames()) - 1) != 0 {
             return Err(GiveError::NotABlock(at));
         }
-        let end = frame.checked_add(order.frames());
-        if end.is_none_or(|end| end > self.frames) {
-            return Err(GiveError::NoMemory(at));
-        }
-        let i = frame / FRAMES;
+        let n = self.number(frame).ok_or(GiveError::NoMemory(at))?;
+        let i = n / FRAMES;
         if order < BLOCK_ORDER {
-            if self.has_absent(i, frame % FRAMES, order) {
+            if self.has_absent(i, n % FRAMES, order) {
                 return Err(GiveError::NoMemory(at));
             }
-            let b = &mut self.blocks[i as usize];
+            let Some((b, map)) = self.of.block_and_map(i) else {
+                return Err(GiveError::NoMemory(at));
+            };
             if b.is_intact() {
-                break_up(&mut self.maps[i as usize], b);
+                break_up(map, b);
             }
-            if !self.maps[i as usize].set_run(frame % FRAMES, order) {
+            if !map.set_run(n % FRAMES, order) {
                 return Err(GiveError::NotTaken(at));
+            }
+            if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
+                self.run_came(i, n % FRAMES, order);
             }
             self.given(i, order.frames(), mt);
             return Ok(());
         }
         let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
-        let own = &self.blocks[i as usize..last as usize];
-        if own.iter().any(|b| b.absent() > 0) {
+        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(is));
+        if is(|b| b.absent() > 0) {
             return Err(GiveError::NoMemory(at));
         }
-        if own.iter().any(|b| b.in_use() < FRAMES) {
+        if is(|b| b.in_use() < FRAMES) {
             return Err(GiveError::NotTaken(at));
         }
         for i in i..last {
-            let b = &mut self.blocks[i as usize];
-            if !b.is_intact() {
-                self.maps[i as usize] = Map::FULL;
+            if let Some((b, map)) = self.of.block_and_map(i) {
+                if !b.is_intact() {
+                    *map = Map::FULL;
+                }
+                b.set_intact(false);
+                self.given(i, FRAMES, mt);
             }
-            b.set_intact(false);
-            self.given(i, FRAMES, mt);
         }
         Ok(())
     }
@@ -537,15 +631,20 @@ impl<'m> Engine<'m> {
     /// Counts frames of a block whose bits have been set. All of them were in use.
     #[inline]
     fn given(&mut self, i: u32, frames: u32, mt: usize) {
-        let b = &mut self.blocks[i as usize];
+        let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
         let (free, own) = (b.free(), b.used(b.mt()));
+        let (is_tried, to_be_had) = (b.is_tried(), if b.is_apart() { 0 } else { frames });
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
+            self.unbin_if_waits(i);
+        }
+        if is_tried {
+            self.forget_if_freed(i);
         }
         self.settle(i);
-        self.state.free += u64::from(frames);
+        self.free += u64::from(to_be_had);
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }
@@ -553,8 +652,8 @@ impl<'m> Engine<'m> {
 
     /// A block that holds nothing of its own type any more has that of what it holds.
     #[cold]
-    fn retype_by_content(&mut self, i: u32) {
-        let b = &self.blocks[i as usize];
+    pub(super) fn retype_by_content(&mut self, i: u32) {
+        let b = self.of.block(i);
         let most = (0..TYPES).max_by_key(|&mt| b.used(mt));
         if let Some(mt) = most.filter(|&mt| b.used(mt) > 0) {
             self.retype(i, mt);
@@ -562,36 +661,61 @@ impl<'m> Engine<'m> {
     }
 
     pub(super) fn retype(&mut self, i: u32, mt: usize) {
-        let is_binned = self.blocks[i as usize].is_binned();
+        let is_binned = self.of.block(i).is_binned();
         if is_binned {
-            self.state.bins.unlink(self.blocks, i);
+            self.bins.unlink(&mut self.of, i);
         }
-        self.blocks[i as usize].set_mt(mt);
+        self.of.block_mut(i).set_mt(mt);
         if is_binned {
-            self.state.bins.link(self.blocks, i);
+            self.bins.link(&mut self.of, i);
+            self.runs_came(i);
         }
     }
 
     /// Puts a block, whose free frames have changed, where it belongs. It was no whole free one.
     #[inline]
     pub(super) fn settle(&mut self, i: u32) {
-        let b = &self.blocks[i as usize];
+        let b = self.of.block(i);
         let free = b.free();
         if b.may_stay(free) || b.is_apart() {
             return;
         }
-        self.state.bins.unlink(self.blocks, i);
+        self.bins.unlink(&mut self.of, i);
         if free == FRAMES {
             self.gigabytes().add(i, Order::ZERO);
-            self.state.whole += 1;
+            self.whole += 1;
         } else if free > 0 {
-            self.state.bins.link(self.blocks, i);
+            self.bins.link(&mut self.of, i);
         }
     }
+}
 
-    /// Frames that the engine has maps for.
-    pub fn frames(&self) -> u32 {
-        self.frames
+impl<D> Engine<'_, D> {
+    /// An engine at frame 0, whose entries nobody has looked at.
+    pub(crate) const fn unchecked(entries: D) -> Self {
+        Engine {
+            start: 0,
+            of: Directory::new(entries),
+            bins: Bins::EMPTY,
+            giga_bins: GigaBins::EMPTY,
+            whole: 0,
+            free: 0,
+            present: 0,
+            none: [0; TYPES],
+            only: [(0, 0); TYPES],
+        }
+    }
+}
+
+/// Orders of runs within a block, a bit each.
+const ORDERS: u16 = (1 << BLOCK_ORDER.0) - 1;
+
+/// Whether a run of the lowest of some orders is free around a frame.
+#[inline]
+fn is_awaited(orders: u16, map: &Map, at: u32) -> bool {
+    orders != 0 && {
+        let order = Order(orders.trailing_zeros() as u8);
+        map.is_free_run(at & !(order.frames() - 1), order)
     }
 }
 

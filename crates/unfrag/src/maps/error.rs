@@ -19,8 +19,10 @@ pub enum GiveError {
     Present(Pfn),
     /// The range has no frames.
     NoFrames(Pfn),
-    /// As many blocks as there is room for are partly memory already.
+    /// As many blocks of the gigabyte as there is room for are partly memory already.
     TooManyHoles(Pfn),
+    /// Some of its gigabytes have no tables, and there are too few words for them.
+    NoTables(Pfn),
 }
 
 impl GiveError {
@@ -33,22 +35,9 @@ impl GiveError {
             | GiveError::InUse(p)
             | GiveError::Present(p)
             | GiveError::NoFrames(p)
-            | GiveError::TooManyHoles(p) => p,
+            | GiveError::TooManyHoles(p)
+            | GiveError::NoTables(p) => p,
         }
-    }
-
-    /// The same, where the frames are numbered from `start` on.
-    pub(crate) fn shifted(mut self, start: Pfn) -> GiveError {
-        match &mut self {
-            GiveError::NotTaken(p)
-            | GiveError::NotABlock(p)
-            | GiveError::NoMemory(p)
-            | GiveError::InUse(p)
-            | GiveError::Present(p)
-            | GiveError::NoFrames(p)
-            | GiveError::TooManyHoles(p) => p.0 = p.0.saturating_add(start.0),
-        }
-        self
     }
 }
 
@@ -80,6 +69,10 @@ impl core::fmt::Display for GiveError {
             GiveError::TooManyHoles(_) => write!(
                 f,
                 "too many blocks of 512 frames are partly memory to add those from {at:#x} on: add whole blocks, or what completes one first"
+            ),
+            GiveError::NoTables(_) => write!(
+                f,
+                "too few words for the tables of the gigabytes from frame {at:#x} on: hand in as many as the layout of these frames says"
             ),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::sizes::{BLOCK_ORDER, LARGEST_ORDER, MOVABLE, TYPES};
+use super::tables::Entries;
 
 /// Free blocks, each as large as it can be and aligned to its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,12 +14,13 @@ pub struct FreeBlocks {
     pub blocks: [u64; TYPES],
 }
 
-impl Engine<'_> {
+impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Free blocks by type and order. It looks at each map.
     pub fn free_blocks(&self) -> FreeBlocks {
         let mut free = FreeBlocks::default();
-        for (b, map) in self.blocks.iter().zip(self.maps.iter()) {
-            if b.in_use() == 0 && b.free() == 0 {
+        for (_, b, map) in self.of.blocks() {
+            // What is being emptied is not to be had.
+            if b.in_use() == 0 && b.free() == 0 || b.is_apart() {
                 continue;
             }
             let mt = if b.is_whole() { MOVABLE } else { b.mt() };
@@ -27,8 +29,10 @@ impl Engine<'_> {
                 map.add_blocks(&mut free.of[mt][..]);
             }
         }
-        for g in self.gigas.iter() {
-            g.whole
+        for (_, tables) in self.of.all() {
+            tables
+                .whole
+                .whole
                 .add_blocks(&mut free.of[MOVABLE][usize::from(BLOCK_ORDER.0)..]);
         }
         free

@@ -4,16 +4,17 @@
 
 use super::map::Map;
 use super::sizes::{FRAMES, NIL};
+use super::tables::{Directory, Entries};
 use crate::frame::Order;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Bins of each kind.
 const BINS: usize = 16;
 
-/// A gigabyte.
+/// Whole free blocks of a gigabyte.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(super) struct Gigabyte {
+pub(super) struct Whole {
     /// Its blocks that are free as a whole.
     pub whole: Map,
     /// Those of them that have been reported to a host since they came free.
@@ -27,10 +28,10 @@ pub(super) struct Gigabyte {
     pad: [u32; 13],
 }
 
-const _: () = assert!(size_of::<Gigabyte>() == 192, "three cache lines");
+const _: () = assert!(size_of::<Whole>() == 192, "three cache lines");
 
-impl Gigabyte {
-    const EMPTY: Gigabyte = Gigabyte {
+impl Whole {
+    pub const EMPTY: Whole = Whole {
         whole: Map::EMPTY,
         reported: Map::EMPTY,
         next: NIL,
@@ -49,37 +50,41 @@ impl Gigabyte {
 
     #[inline]
     fn bin(&self) -> usize {
-        Gigabyte::bin_of(self.free, self.tainted)
+        Whole::bin_of(self.free, self.tainted)
     }
 }
 
 /// The heads of the bins: clean gigabytes, then tainted ones; each from few free blocks to many.
-#[derive(Debug, FromBytes, IntoBytes, KnownLayout)]
-#[repr(C)]
+#[derive(Debug)]
 pub(super) struct GigaBins {
     heads: [u32; 2 * BINS],
     filled: u32,
+}
+
+impl GigaBins {
+    pub const EMPTY: GigaBins = GigaBins {
+        heads: [NIL; 2 * BINS],
+        filled: 0,
+    };
 }
 
 /// The bins of clean gigabytes, as bits.
 const CLEAN: u32 = (1 << BINS) - 1;
 
 /// The gigabytes of an engine.
-pub(super) struct Gigabytes<'a> {
+pub(super) struct Gigabytes<'a, 'm, D> {
     pub bins: &'a mut GigaBins,
-    pub of: &'a mut [Gigabyte],
+    pub of: &'a mut Directory<'m, D>,
 }
 
-impl Gigabytes<'_> {
-    pub fn clear(&mut self) {
-        self.bins.heads = [NIL; 2 * BINS];
-        self.bins.filled = 0;
-        self.of.fill(Gigabyte::EMPTY);
+impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
+    fn own(&mut self, g: u32) -> &mut Whole {
+        &mut self.of.of_mut(g).whole
     }
 
     #[inline]
     fn link(&mut self, g: u32) {
-        let own = &mut self.of[g as usize];
+        let own = &mut self.of.of_mut(g).whole;
         if own.free == 0 {
             return;
         }
@@ -87,23 +92,23 @@ impl Gigabytes<'_> {
         let head = core::mem::replace(&mut self.bins.heads[bin], g);
         (own.next, own.prev) = (head, NIL);
         if head != NIL {
-            self.of[head as usize].prev = g;
+            self.own(head).prev = g;
         }
         self.bins.filled |= 1 << bin;
     }
 
     #[inline]
     fn unlink(&mut self, g: u32) {
-        let own = &self.of[g as usize];
+        let own = &self.of.of(g).whole;
         if own.free == 0 {
             return;
         }
         let (next, prev, bin) = (own.next, own.prev, own.bin());
         if next != NIL {
-            self.of[next as usize].prev = prev;
+            self.own(next).prev = prev;
         }
         if prev != NIL {
-            self.of[prev as usize].next = next;
+            self.own(prev).next = next;
         } else {
             self.bins.heads[bin] = next;
             if next == NIL {
@@ -115,15 +120,15 @@ impl Gigabytes<'_> {
     /// Counts free and tainted blocks of a gigabyte, and puts it where it then belongs.
     #[inline]
     fn count(&mut self, g: u32, free: i32, tainted: i32) {
-        let own = &mut self.of[g as usize];
+        let own = self.own(g);
         let (old_free, old_bin) = (own.free, own.bin());
         let free = (i32::from(own.free) + free) as u16;
         let tainted = (i32::from(own.tainted) + tainted) as u16;
-        let stays = old_free > 0 && free > 0 && Gigabyte::bin_of(free, tainted) == old_bin;
+        let stays = old_free > 0 && free > 0 && Whole::bin_of(free, tainted) == old_bin;
         if !stays {
             self.unlink(g);
         }
-        let own = &mut self.of[g as usize];
+        let own = self.own(g);
         (own.free, own.tainted) = (free, tainted);
         if !stays {
             self.link(g);
@@ -140,7 +145,7 @@ impl Gigabytes<'_> {
     #[inline]
     pub fn add(&mut self, i: u32, order: Order) {
         let g = i / FRAMES;
-        self.of[g as usize].whole.set_run(i % FRAMES, order);
+        self.own(g).whole.set_run(i % FRAMES, order);
         self.count(g, order.frames() as i32, 0);
     }
 
@@ -148,7 +153,7 @@ impl Gigabytes<'_> {
     #[inline]
     pub fn add_block(&mut self, i: u32, was_tainted: bool) {
         let g = i / FRAMES;
-        self.of[g as usize].whole.set(i % FRAMES);
+        self.own(g).whole.set(i % FRAMES);
         self.count(g, 1, if was_tainted { -1 } else { 0 });
     }
 
@@ -156,7 +161,7 @@ impl Gigabytes<'_> {
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {
         let g = i / FRAMES;
-        let own = &mut self.of[g as usize];
+        let own = self.own(g);
         own.whole.clear_run(i % FRAMES, order);
         own.reported.clear_run(i % FRAMES, order);
         self.count(g, -(order.frames() as i32), 0);
@@ -164,13 +169,13 @@ impl Gigabytes<'_> {
 
     /// Takes single whole free blocks for what can be moved out of the best gigabyte. Returns how many.
     #[inline]
-    pub fn take(&mut self, out: &mut [u32]) -> usize {
+    pub fn take(&mut self, out: &mut [u64]) -> usize {
         if self.bins.filled == 0 {
             return 0;
         }
         let g = self.bins.heads[self.bins.filled.trailing_zeros() as usize];
-        let own = &mut self.of[g as usize];
-        let got = own.whole.take(g * FRAMES, out);
+        let own = self.own(g);
+        let got = own.whole.take(u64::from(g * FRAMES), out);
         own.reported.keep(&own.whole);
         self.count(g, -(got as i32), 0);
         got
@@ -194,7 +199,7 @@ impl Gigabytes<'_> {
             tainted &= !(1 << bin);
             let mut g = self.bins.heads[bin as usize];
             while g != NIL {
-                let own = &self.of[g as usize];
+                let own = &self.of.of(g).whole;
                 let found = if moves {
                     own.whole.find_run(order)
                 } else {
@@ -212,7 +217,8 @@ impl Gigabytes<'_> {
     /// A run of `2^order` whole free blocks of which one at least has not been reported: its first block, and which blocks
     /// of its gigabyte have been.
     pub fn find_unreported(&self, order: Order) -> Option<(u32, Map)> {
-        (0..).zip(self.of.iter()).find_map(|(g, own)| {
+        self.of.all().find_map(|(g, tables)| {
+            let own = &tables.whole;
             if own.free < order.frames() as u16 || own.whole == own.reported {
                 return None;
             }
@@ -226,7 +232,7 @@ impl Gigabytes<'_> {
 
     /// A whole free block has been reported.
     pub fn mark_reported(&mut self, i: u32) {
-        self.of[(i / FRAMES) as usize].reported.set(i % FRAMES);
+        self.own(i / FRAMES).reported.set(i % FRAMES);
     }
 
     /// The gigabytes of the bins, with the bin of each.
@@ -234,13 +240,14 @@ impl Gigabytes<'_> {
         let heads = self.bins.heads.iter().enumerate();
         heads.flat_map(move |(bin, &head)| {
             let next = |g: u32| (g != NIL).then_some(g);
-            core::iter::successors(next(head), move |&g| next(self.of[g as usize].next))
+            core::iter::successors(next(head), move |&g| next(self.of.of(g).whole.next))
                 .map(move |g| (bin, g))
         })
     }
 
     /// The bin where a gigabyte belongs, if it has whole free blocks.
-    pub fn bin_of(&self, g: usize) -> Option<usize> {
-        (self.of[g].free > 0).then(|| self.of[g].bin())
+    pub fn bin_of(&self, g: u32) -> Option<usize> {
+        let own = &self.of.of(g).whole;
+        (own.free > 0).then(|| own.bin())
     }
 }

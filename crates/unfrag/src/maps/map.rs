@@ -71,12 +71,12 @@ impl Map {
     /// Clears the lowest set bits, as many as there is room in `out`, and writes `base` plus their numbers there. Returns
     /// how many.
     #[inline]
-    pub fn take(&mut self, base: u32, out: &mut [u32]) -> usize {
+    pub fn take(&mut self, base: u64, out: &mut [u64]) -> usize {
         let mut got = 0;
         for (w, word) in self.0.iter_mut().enumerate() {
             let mut rest = *word;
             while rest != 0 && got < out.len() {
-                out[got] = base + w as u32 * WORD + rest.trailing_zeros();
+                out[got] = base + u64::from(w as u32 * WORD + rest.trailing_zeros());
                 rest &= rest - 1;
                 got += 1;
             }
@@ -104,6 +104,12 @@ impl Map {
         self.0[words].iter().all(|w| w & bits == bits)
     }
 
+    /// How many of an aligned run are free.
+    pub fn count_run(&self, i: u32, order: Order) -> u32 {
+        let (words, bits) = Map::run(i, order);
+        self.0[words].iter().map(|w| (w & bits).count_ones()).sum()
+    }
+
     /// Whether none of an aligned run is free.
     pub fn is_clear_run(&self, i: u32, order: Order) -> bool {
         let (words, bits) = Map::run(i, order);
@@ -125,6 +131,18 @@ impl Map {
     pub fn clear_run(&mut self, i: u32, order: Order) {
         let (words, bits) = Map::run(i, order);
         self.0[words].iter_mut().for_each(|w| *w &= !bits);
+    }
+
+    /// The order of the largest free aligned run that holds the free one of `2^order` at `i`.
+    pub fn largest_at(&self, i: u32, mut order: Order) -> Order {
+        while order.0 < 9 {
+            let next = Order(order.0 + 1);
+            if !self.is_free_run(i & !(next.frames() - 1), next) {
+                break;
+            }
+            order = next;
+        }
+        order
     }
 
     /// The aligned runs of `2^order` within a word that are free: bit `i` for the run that begins there.
@@ -186,6 +204,12 @@ impl Map {
                 None => i += 1,
             }
         }
+    }
+
+    /// The lowest free aligned run of `2^order`.
+    pub fn first_run(&self, order: Order) -> Option<u32> {
+        let mut runs = (0..FRAMES).step_by(order.frames() as usize);
+        runs.find(|&i| self.is_free_run(i, order))
     }
 
     /// The highest free aligned run of `2^order`.
@@ -295,9 +319,9 @@ mod tests {
             let got = m.take(1000, &mut out);
             let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
             assert_eq!(got, free.len().min(40));
-            let lowest: Vec<u32> = free[..got].iter().map(|i| i + 1000).collect();
+            let lowest: Vec<u64> = free[..got].iter().map(|&i| u64::from(i) + 1000).collect();
             assert_eq!(out[..got], lowest);
-            assert!(out[..got].iter().all(|i| m.set(i - 1000)));
+            assert!(out[..got].iter().all(|&i| m.set(i as u32 - 1000)));
             assert_eq!(m, map);
         }
     }

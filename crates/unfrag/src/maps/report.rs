@@ -9,14 +9,15 @@ use super::engine::Engine;
 use super::error::GiveError;
 use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE};
-use crate::frame::{MigrateType, Order};
+use super::tables::Entries;
+use crate::frame::{MigrateType, Order, Pfn};
 
 /// A free run that was taken to be reported. It is given back once, to the engine that it is of; one that is forgotten leaves
 /// its frames in use, until they are given back as any others.
 #[derive(Debug)]
 #[must_use = "its frames stay in use until it is given back"]
 pub struct FreeRun {
-    first: u32,
+    first: Pfn,
     order: Order,
     /// Which of its blocks have been reported before, and stayed free since.
     known: Map,
@@ -24,16 +25,17 @@ pub struct FreeRun {
 
 impl FreeRun {
     /// The first frame and the number of frames of each stretch that has not been reported.
-    pub fn stretches(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn stretches(&self) -> impl Iterator<Item = (Pfn, u64)> + '_ {
         let blocks = self.blocks().frames();
-        let first = self.first / FRAMES % FRAMES;
+        let first = (self.first.0 / u64::from(FRAMES)) as u32 % FRAMES;
         let is_known = move |i: u32| self.known.is_free(first + i);
         let mut at = 0;
         core::iter::from_fn(move || {
             let start = (at..blocks).find(|&i| !is_known(i))?;
             let end = (start..blocks).find(|&i| is_known(i)).unwrap_or(blocks);
             at = end;
-            Some((self.first + start * FRAMES, (end - start) * FRAMES))
+            let place = Pfn(self.first.0 + u64::from(start * FRAMES));
+            Some((place, u64::from((end - start) * FRAMES)))
         })
     }
 
@@ -42,7 +44,7 @@ impl FreeRun {
     }
 }
 
-impl Engine<'_> {
+impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Whether [`take_unreported`](Self::take_unreported) would find a run.
     pub(crate) fn has_unreported(&mut self, order: Order) -> bool {
         self.find_unreported(order).is_some()
@@ -66,7 +68,7 @@ impl Engine<'_> {
         self.use_whole(first, blocks, MOVABLE);
         self.count_free(-i64::from(order.frames()));
         Some(FreeRun {
-            first: first * FRAMES,
+            first: self.frame(first * FRAMES),
             order,
             known,
         })
@@ -78,10 +80,12 @@ impl Engine<'_> {
     /// # Errors
     /// [`GiveError`], if it is not in use as a whole: somebody has freed it meanwhile.
     pub fn give_reported(&mut self, run: FreeRun, reported: bool) -> Result<(), GiveError> {
-        self.give(&[run.first], run.order, MigrateType::Movable)?;
-        let first = run.first / FRAMES;
+        self.give(&[run.first.0], run.order, MigrateType::Movable)?;
+        let first = self.number(run.first.0).unwrap_or(0) / FRAMES;
         for i in first..first + run.blocks().frames() {
-            if reported || run.known.is_free(i % FRAMES) {
+            // One that is being emptied is not free to be had.
+            let is_whole = self.of.block(i).is_whole();
+            if is_whole && (reported || run.known.is_free(i % FRAMES)) {
                 self.gigabytes().mark_reported(i);
             }
         }

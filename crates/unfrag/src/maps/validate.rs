@@ -1,27 +1,29 @@
 //! Every invariant of an engine.
 
-use super::block::{BINS, Block};
-use super::engine::Engine;
+use super::block::{BINS, CLASSES};
+use super::engine::{Engine, GIGABYTE};
 use super::map::Map;
 use super::sizes::{FRAMES, TYPES};
+use super::tables::Entries;
+use crate::frame::Pfn;
 
 /// Which block breaks an invariant, by the number of its first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Broken {
     /// Its counts are not those of its map.
-    Count(u32),
+    Count(Pfn),
     /// Which of its frames are no memory is not what its counts say, or one of them is free.
-    Absent(u32),
+    Absent(Pfn),
     /// It is in the wrong bin, or in none, or in two.
-    Bin(u32),
+    Bin(Pfn),
     /// The map of its gigabyte, or its counts, are wrong.
-    Gigabyte(u32),
+    Gigabyte(Pfn),
     /// The counts of the whole engine are wrong.
     Total,
 }
 
-impl Engine<'_> {
+impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Checks every invariant.
     ///
     /// # Errors
@@ -29,8 +31,8 @@ impl Engine<'_> {
     pub fn validate(&mut self) -> Result<(), Broken> {
         self.validate_absent()?;
         let (mut free, mut whole, mut binned) = (0, 0, 0);
-        for (i, (b, map)) in (0..).zip(self.blocks.iter().zip(self.maps.iter())) {
-            let at = i * FRAMES;
+        for (i, b, map) in self.of.blocks() {
+            let at = self.frame(i * FRAMES);
             let says = if b.is_intact() { 0 } else { map.count() };
             let is_right =
                 says == b.free() && (0..TYPES).map(|mt| b.used(mt)).sum::<u32>() == b.in_use();
@@ -39,28 +41,30 @@ impl Engine<'_> {
             if !is_right {
                 return Err(Broken::Count(at));
             }
-            free += u64::from(b.free());
+            free += u64::from(if b.is_apart() { 0 } else { b.free() });
             whole += u32::from(b.is_whole());
             binned += u32::from(b.is_binned());
             let belongs = b.free() > 0 && !b.is_whole() && !b.is_apart();
-            if b.is_binned() != belongs {
+            let stays = b.stays().map(|(at, _)| at);
+            let is_known = stays.is_none_or(|at| b.is_intact() || !map.is_free(at));
+            if b.is_binned() != belongs || !is_known {
                 return Err(Broken::Bin(at));
             }
         }
-        for mt in 0..TYPES {
+        for class in 0..CLASSES {
             for bin in 0..BINS {
-                for i in self.bins().of(self.blocks, mt, bin) {
-                    let b = &self.blocks[i as usize];
-                    let has_own = b.used(mt) > 0 || b.in_use() == 0;
+                for i in self.bins.of(&self.of, class, bin) {
+                    let b = self.of.block(i);
+                    let has_own = b.used(b.mt()) > 0 || b.in_use() == 0;
                     let is_here = b.bin() == Some(bin) && b.may_stay(b.free());
-                    if b.mt() != mt || !is_here || !has_own || binned == 0 {
-                        return Err(Broken::Bin(i * FRAMES));
+                    if b.class() != class || !is_here || !has_own || binned == 0 {
+                        return Err(Broken::Bin(self.frame(i * FRAMES)));
                     }
                     binned -= 1;
                 }
-                let is_filled = self.bins().filled(mt) >> bin & 1 == 1;
-                if is_filled != self.bins().of(self.blocks, mt, bin).next().is_some() {
-                    return Err(Broken::Bin(0));
+                let is_filled = self.bins.filled(class) >> bin & 1 == 1;
+                if is_filled != self.bins.of(&self.of, class, bin).next().is_some() {
+                    return Err(Broken::Bin(self.start()));
                 }
             }
         }
@@ -73,13 +77,15 @@ impl Engine<'_> {
     /// Each block that is partly memory has a map of its own, and no other map has a bit.
     fn validate_absent(&self) -> Result<(), Broken> {
         let (mut partial, mut present) = (0, 0);
-        for (i, b) in (0..).zip(self.blocks.iter()) {
-            let at = i * FRAMES;
+        for (i, b, own) in self.of.blocks() {
+            let at = self.frame(i * FRAMES);
             let has_map = (1..FRAMES).contains(&b.absent());
-            let map = b.partial().and_then(|map| self.absent.get(map));
+            let map = b
+                .partial()
+                .and_then(|map| self.of.of(i / FRAMES).absent.get(map));
             let is_right = match map {
                 // Two blocks with one map would both have its count, but there are as many maps with bits as blocks.
-                Some(map) => map.count() == b.absent() && !map.meets(&self.maps[i as usize]),
+                Some(map) => map.count() == b.absent() && !map.meets(own),
                 None => b.partial().is_none(),
             };
             if !is_right || has_map != map.is_some() {
@@ -88,7 +94,8 @@ impl Engine<'_> {
             partial += usize::from(has_map);
             present += u64::from(FRAMES - b.absent());
         }
-        let maps = self.absent.iter().filter(|map| **map != Map::EMPTY);
+        let maps = self.of.all().flat_map(|(_, tables)| &tables.absent);
+        let maps = maps.filter(|map| **map != Map::EMPTY);
         if maps.count() != partial || present != self.present() {
             return Err(Broken::Total);
         }
@@ -96,31 +103,27 @@ impl Engine<'_> {
     }
 
     fn validate_gigabytes(&mut self) -> Result<(), Broken> {
-        let n = self.blocks.len().div_ceil(FRAMES as usize);
-        for g in 0..n {
-            let first = g * FRAMES as usize;
-            let last = (first + FRAMES as usize).min(self.blocks.len());
-            let own = &self.blocks[first..last];
-            let tainted = own.iter().filter(|b| b.is_tainted()).count();
-            let wrong = Broken::Gigabyte(first as u32 * FRAMES);
-            let whole = own.iter().map(Block::is_whole);
-            let gigabytes = &self.gigas[g];
+        let mut left = 0;
+        for (g, tables) in self.of.all() {
+            let tainted = tables.blocks().filter(|(b, _)| b.is_tainted()).count();
+            let is_whole = || tables.blocks().map(|(b, _)| b.is_whole());
+            let own = &tables.whole;
             let is_right = (0..)
-                .zip(whole.clone())
-                .all(|(i, is)| gigabytes.whole.is_free(i) == is);
-            let is_right = is_right
-                && (0..FRAMES)
-                    .all(|i| !gigabytes.reported.is_free(i) || gigabytes.whole.is_free(i));
-            let counts = (usize::from(gigabytes.free), usize::from(gigabytes.tainted));
-            if !is_right || counts != (whole.filter(|&w| w).count(), tainted) {
-                return Err(wrong);
+                .zip(is_whole())
+                .all(|(i, is)| own.whole.is_free(i) == is);
+            let is_right =
+                is_right && (0..FRAMES).all(|i| !own.reported.is_free(i) || own.whole.is_free(i));
+            let counts = (usize::from(own.free), usize::from(own.tainted));
+            if !is_right || counts != (is_whole().filter(|&w| w).count(), tainted) {
+                return Err(Broken::Gigabyte(self.frame(g * GIGABYTE)));
             }
+            left += usize::from(own.free > 0);
         }
+        let start = self.start().0;
         let gigabytes = self.gigabytes();
-        let mut left = (0..n).filter(|&g| gigabytes.bin_of(g).is_some()).count();
         for (bin, g) in gigabytes.binned() {
-            if gigabytes.bin_of(g as usize) != Some(bin) || left == 0 {
-                return Err(Broken::Gigabyte(g * FRAMES * FRAMES));
+            if gigabytes.bin_of(g) != Some(bin) || left == 0 {
+                return Err(Broken::Gigabyte(Pfn(start + u64::from(g * GIGABYTE))));
             }
             left -= 1;
         }

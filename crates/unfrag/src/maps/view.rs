@@ -2,6 +2,8 @@
 
 use super::engine::Engine;
 use super::sizes::{FRAMES, TYPES};
+use super::tables::Entries;
+use crate::frame::Pfn;
 
 /// A block of 512 frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,18 +15,16 @@ pub struct BlockView {
     pub used: [u32; TYPES],
 }
 
-impl Engine<'_> {
-    /// What each block holds, in the order of their addresses: up to the last one that has memory.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockView> {
-        let has_memory = |b: &super::block::Block| b.absent() < FRAMES;
-        let count = self
-            .blocks
-            .iter()
-            .rposition(has_memory)
-            .map_or(0, |i| i + 1);
-        self.blocks[..count].iter().map(|b| BlockView {
-            free: b.free(),
-            used: core::array::from_fn(|mt| b.used(mt)),
+impl<'m, D: Entries<'m>> Engine<'m, D> {
+    /// The first frame of each block that has memory, in the order of their addresses, and what it holds.
+    pub fn blocks(&self) -> impl Iterator<Item = (Pfn, BlockView)> {
+        let present = self.of.blocks().filter(|(_, b, _)| b.absent() < FRAMES);
+        present.map(|(i, b, _)| {
+            let view = BlockView {
+                free: b.free(),
+                used: core::array::from_fn(|mt| b.used(mt)),
+            };
+            (self.frame(i * FRAMES), view)
         })
     }
 }

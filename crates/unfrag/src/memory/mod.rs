@@ -11,7 +11,8 @@
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `report`: [`Report`], free
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `apart`: what is
+//!   set apart to be emptied; `ahead`: when that is worth a try before demand. `report`: [`Report`], free
 //!   page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's, or on its way between them in the hands of
@@ -26,12 +27,18 @@
 //! }
 //! ```
 
+mod ahead;
+pub(crate) mod apart;
 pub(crate) mod config;
 mod report;
-mod shards;
+pub(crate) mod request;
+pub(crate) mod shards;
 pub(crate) mod totals;
+mod view;
 
-pub use config::{MAX_SHARDS, MemoryConfig, MemoryLayout};
+pub use config::{
+    Area, Areas, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
+};
 pub use report::Report;
-pub(crate) use shards::Apart;
+pub use request::Request;
 pub use shards::Memory;

@@ -2,9 +2,10 @@
 //!
 //! Invariant: what is being reported is free again at the latest when its [`Report`] is dropped.
 
+use super::shards::Memory;
+use super::totals::Floor;
 use crate::frame::{Order, Pfn};
 use crate::maps::{FreeRun, GiveError};
-use crate::memory::Memory;
 use lock_api::RawMutex;
 
 /// A free run of frames that is being reported: nobody gets a frame of it until it is
@@ -19,10 +20,8 @@ pub struct Report<'s, 'm, R: RawMutex> {
 
 impl<R: RawMutex> Report<'_, '_, R> {
     /// The first frame and the number of frames of each stretch that the host does not know to be free.
-    pub fn stretches(&self) -> impl Iterator<Item = (Pfn, u32)> + '_ {
-        let base = self.shared.start_of(self.shard);
-        let all = self.run.iter().flat_map(FreeRun::stretches);
-        all.map(move |(start, frames)| (Pfn(base.0 + u64::from(start)), frames))
+    pub fn stretches(&self) -> impl Iterator<Item = (Pfn, u64)> + '_ {
+        self.run.iter().flat_map(FreeRun::stretches)
     }
 
     /// The host has taken it back, or refused to: it is free again. It is not reported again until it has been in use, if
@@ -36,7 +35,9 @@ impl<R: RawMutex> Report<'_, '_, R> {
 
     fn give_back(&mut self, done: bool) -> Result<(), GiveError> {
         match self.run.take() {
-            Some(run) => self.shared.give_reported(self.shard, run, done),
+            Some(run) => self
+                .shared
+                .counted(self.shard, |e| e.give_reported(run, done)),
             None => Ok(()),
         }
     }
@@ -60,7 +61,15 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Takes a free run of `2^order` frames, of which the host does not know some to be free; from order 9 on. `None`, if
     /// there is none, or if it would leave fewer frames than the min watermark meanwhile.
     pub fn report(&self, order: Order) -> Option<Report<'_, 'm, R>> {
-        let (shard, run) = self.take_unreported(order)?;
+        let (shard, run) = (0..self.spans().len()).find_map(|shard| {
+            let run = self.with(shard, |e| {
+                // What would be reserved in vain would be missing meanwhile.
+                let is_there = e.has_unreported(order);
+                let may = is_there && self.node(shard).reserve(1, order, Floor::Min) == 1;
+                may.then(|| e.take_unreported(order)).flatten()
+            });
+            Some((shard, run.flatten()?))
+        })?;
         Some(Report {
             shared: self,
             shard,

@@ -1,72 +1,87 @@
 //! [`Memory`]: memory in shards, each under its own lock.
 
-use crate::frame::{MigrateType, Order, Pfn};
+use crate::error::AllocError;
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::local::slot::Slots;
-use crate::maps::{
-    BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, FreeRun, GiveError,
-    LARGEST_ORDER,
+use crate::maps::{Engine, EngineLayout, Gigabyte, GiveError, LARGEST_ORDER};
+use crate::memory::ahead::Ahead;
+use crate::memory::config::{
+    GIGABYTE, MAX_NODES, MAX_SHARDS, Marks, MemoryConfig, MemoryLayout, StartError,
 };
-use crate::memory::config::{GIGABYTE, MAX_SHARDS, MemoryConfig, MemoryLayout};
+use crate::memory::request::{From, Request};
 use crate::memory::totals::{Floor, Totals};
-use crate::request::AllocError;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 
-/// A shard, alone on its cache lines.
-#[repr(align(128))]
-struct Shard<'m, R> {
-    start: u32,
-    frames: u32,
-    engine: Option<Mutex<R, Engine<'m>>>,
+/// Where a shard is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub start: u64,
+    pub frames: u64,
+    pub node: u8,
+    pub is_low: bool,
 }
 
-impl<R> Shard<'_, R> {
-    /// Brings the blocks of this shard to the front; returns how many there are.
+impl Span {
+    const NONE: Span = Span {
+        start: u64::MAX,
+        frames: 0,
+        node: 0,
+        is_low: false,
+    };
+
     #[inline]
-    fn gather(&self, blocks: &mut [u32]) -> usize {
-        let own = |n: u32| n.wrapping_sub(self.start) < self.frames;
-        let in_front = blocks.iter().take_while(|&&n| own(n)).count();
-        let mut count = in_front;
-        for i in in_front..blocks.len() {
-            if own(blocks[i]) {
-                blocks.swap(i, count);
-                count += 1;
-            }
-        }
-        count
+    fn has(&self, frame: u64) -> bool {
+        frame.wrapping_sub(self.start) < self.frames
     }
 }
 
-/// A block that is set apart to be emptied.
-#[derive(Debug)]
-pub(crate) struct Apart {
-    pub shard: usize,
-    block: u32,
+/// Frames side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    start: u64,
+    frames: u64,
 }
 
-impl Apart {
-    /// The frame at a place of the block.
-    pub fn frame<R: RawMutex>(&self, at: u32, shared: &Memory<'_, R>) -> Pfn {
-        let start = shared.shards[self.shard].start;
-        shared.frame(start + self.block * BLOCK_ORDER.frames() + at)
+impl Range {
+    /// Whether a block of this order could begin at a frame: it is aligned, and within these frames, which begin at a
+    /// multiple of the largest block.
+    #[inline]
+    pub fn has_block(&self, pfn: Pfn, order: Order) -> bool {
+        // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
+        let blocks = pfn.0.wrapping_sub(self.start).rotate_right(order.0.into());
+        order <= LARGEST_ORDER && blocks < self.frames >> order.0
     }
 }
 
-/// Memory that many CPUs allocate from. Each has a [`Local`](crate::local::Local).
+/// The engine of a shard, alone on its cache lines.
+#[repr(align(128))]
+struct Shard<'m, R>(Mutex<R, Engine<'m>>);
+
+/// Memory that many CPUs allocate from. Each has a [`Local`](crate::Local).
+///
+/// It is made without memory, which may be in a `static`; [`start`](Self::start) gives it room for its directory and for what
+/// CPUs keep, and [`add`](Self::add) its memory, with words for the tables of it.
 ///
 /// ```
-/// use unfrag::{Memory, MemoryConfig, MemoryLayout};
-/// use unfrag::{MigrateType, Order, Pfn};
+/// use unfrag::maps::Gigabyte;
+/// use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
 ///
-/// let config = MemoryConfig { locals: 2, ..MemoryConfig::new(Pfn(0), 1 << 18) };
-/// let mut words = vec![0; MemoryLayout::of(&config).words];
-/// let shared = Memory::<spin::Mutex<()>>::new(config, &mut words).ok_or("no such memory")?;
-/// shared.add(Pfn(0), 1 << 18)?;
+/// const CONFIG: MemoryConfig = MemoryConfig::new(Pfn(0), 1 << 18).with_locals(2);
+/// const ROOM: MemoryLayout = MemoryLayout::of(&CONFIG);
+/// static MEMORY: Memory<spin::Mutex<()>> = Memory::new(CONFIG);
+///
+/// let mut words = vec![0; ROOM.words].leak();
+/// let directory = Vec::leak(vec![Gigabyte::NONE]);
+/// MEMORY.start(directory, &mut words)?;
+/// // The memory map has a hole.
+/// MEMORY.add(Pfn(0x100), 0x9f00, &mut words)?;
+/// MEMORY.add(Pfn(0x10000), 0x30000, &mut words)?;
 ///
 /// std::thread::scope(|threads| {
 ///     for _ in 0..2 {
 ///         threads.spawn(|| {
-///             let mut local = shared.local().expect("two of them");
+///             let mut local = MEMORY.local().expect("two of them");
 ///             let frame = local.alloc(Order(0), MigrateType::Movable).expect("memory");
 ///             // SAFETY: the frame is this thread's, which uses it no more.
 ///             let freed = unsafe { local.free(frame, Order(0), MigrateType::Movable) };
@@ -74,170 +89,375 @@ impl Apart {
 ///         });
 ///     }
 /// });
-/// assert_eq!(shared.free_frames(), 1 << 18);
+/// assert_eq!(MEMORY.free_frames(), 0x39f00);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Memory<'m, R> {
+    config: MemoryConfig,
+    spans: [Span; MAX_SHARDS],
     shards: [Shard<'m, R>; MAX_SHARDS],
     count: usize,
-    shard_frames: u32,
-    slots: Slots<'m>,
-    totals: Totals,
-    base: Pfn,
-    frames: u32,
+    /// From the first frame that there may be to the last one.
+    all: Range,
+    nodes: [Totals; MAX_NODES],
+    /// The nodes that have shards, a bit each.
+    own: u32,
+    slots: Mutex<R, Slots<'m>>,
+    is_started: AtomicBool,
     refused: AtomicU64,
+    ahead: Ahead,
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
-    /// A memory without frames as yet: [`add`](Self::add) adds them. `None`, if `words` has fewer than
-    /// [`MemoryLayout::of`] says, if there are no shards or more than [`MAX_SHARDS`], no frames, if the base is no multiple of
-    /// 2^18, or if frames would have numbers beyond 2^64.
-    pub fn new(config: MemoryConfig, words: &'m mut [u64]) -> Option<Memory<'m, R>> {
-        let fits = (1..=MAX_SHARDS).contains(&config.shards) && config.frames > 0;
-        let aligned = config.base.0.is_multiple_of(GIGABYTE.into());
-        let ends = config.base.0.checked_add(config.frames.into()).is_some();
-        let words = words.get_mut(..MemoryLayout::of(&config).words)?;
-        if !fits || !aligned || !ends {
-            return None;
+    /// A memory that has not been started. What is wrong with its configuration is said when it is.
+    pub const fn new(config: MemoryConfig) -> Memory<'m, R> {
+        let mut spans = [Span::NONE; MAX_SHARDS];
+        let (mut count, mut area, mut nodes) = (0, 0, 0u32);
+        let (mut base, mut end) = (u64::MAX, 0);
+        while area < config.areas.len() {
+            let own = config.areas.get(area);
+            let gigabytes = own.frames.div_ceil(GIGABYTE);
+            // Whole gigabytes to each; the last one may have fewer.
+            let each = gigabytes.div_ceil(if own.shards == 0 {
+                1
+            } else {
+                own.shards as u64
+            });
+            let mut from = 0;
+            while from < gigabytes && count < MAX_SHARDS {
+                let left = gigabytes - from;
+                let start = own.start.0.wrapping_add(from.wrapping_mul(GIGABYTE));
+                let frames = (if each < left { each } else { left }).wrapping_mul(GIGABYTE);
+                spans[count] = Span {
+                    start,
+                    frames,
+                    node: own.node.0,
+                    is_low: own.is_low,
+                };
+                nodes |= 1u32.unbounded_shl(own.node.0 as u32);
+                count += 1;
+                from += each;
+                if start < base {
+                    base = start;
+                }
+                if start.wrapping_add(frames) > end {
+                    end = start.wrapping_add(frames);
+                }
+            }
+            area += 1;
         }
-        let (locals, keeps) = (config.locals, config.keeps);
-        let (slots, mut rest) = Slots::new(locals, keeps, config.barrier, words)?;
-        let mut shards = core::array::from_fn(|_| Shard {
-            start: 0,
-            frames: 0,
-            engine: None,
-        });
-        let mut count = 0;
-        for (shard, (start, frames)) in shards.iter_mut().zip(config.parts()) {
-            let (own, others) = rest.split_at_mut(EngineLayout::of(frames).words);
-            rest = others;
-            let engine = Engine::new(frames, own)?;
-            *shard = Shard {
-                start,
-                frames,
-                engine: Some(Mutex::new(engine)),
-            };
-            count += 1;
-        }
-        Some(Memory {
-            shards,
+        Memory {
+            spans,
+            shards: [const { Shard(Mutex::from_raw(R::INIT, Engine::unchecked(&mut []))) };
+                MAX_SHARDS],
             count,
-            shard_frames: config.shard_frames(),
-            slots,
-            totals: Totals::new(&config),
-            base: config.base,
-            frames: config.frames,
+            all: Range {
+                start: base,
+                frames: end.wrapping_sub(base),
+            },
+            nodes: [const { Totals::new(Marks::NONE) }; MAX_NODES],
+            own: nodes,
+            slots: Mutex::from_raw(R::INIT, Slots::NONE),
+            is_started: AtomicBool::new(false),
             refused: AtomicU64::new(0),
-        })
+            ahead: Ahead::NEW,
+            config,
+        }
     }
 
-    /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
+    /// Gives it room: a directory of [`MemoryLayout::gigabytes`] entries, and words for what CPUs keep, off the front of
+    /// `supply`: as many as [`MemoryLayout::locals`] says.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, if some of them are out of range, or were added before, or if too many blocks would
-    /// be partly memory. Nothing has changed then, unless somebody else has added some of them meanwhile.
-    pub fn add(&self, start: Pfn, frames: u32) -> Result<(), GiveError> {
-        let first = self.number(start).ok_or(GiveError::NoMemory(start))?;
-        let end = first.checked_add(frames).filter(|&end| end <= self.frames);
-        let end = end.ok_or(GiveError::NoMemory(self.end()))?;
-        if frames == 0 {
-            return Err(GiveError::NoFrames(start));
+    /// [`StartError`], if the configuration is of no memory that can be, if there is too little room, or if it has been started
+    /// before.
+    pub fn start(
+        &self,
+        directory: &'m mut [Gigabyte<'m>],
+        supply: &mut &'m mut [u64],
+    ) -> Result<(), StartError> {
+        self.config.check()?;
+        let room = MemoryLayout::of(&self.config);
+        if directory.len() < room.gigabytes {
+            return Err(StartError::Directory(room.gigabytes));
         }
-        let parts = self.shards[..self.count].iter().filter_map(|shard| {
-            let from = first.max(shard.start);
-            let to = end.min(shard.start + shard.frames);
-            let own = shard.engine.as_ref().filter(|_| from < to)?;
-            Some((own, shard.start, from - shard.start, to.wrapping_sub(from)))
-        });
-        for (engine, shard, from, frames) in parts.clone() {
-            let fits = engine.lock().can_add(from, frames);
-            fits.map_err(|why| why.shifted(self.frame(shard)))?;
+        if supply.len() < room.locals {
+            return Err(StartError::Words(room.locals));
         }
-        for (engine, shard, from, frames) in parts {
-            let added = engine.lock().add(from, frames);
-            added.map_err(|why| why.shifted(self.frame(shard)))?;
-            self.totals.add_frames(frames.into());
+        if !directory.iter().all(Gigabyte::is_none) {
+            return Err(StartError::InUse);
+        }
+        // Who finds it started finds all that is done before its end, through the locks.
+        if self.is_started.swap(true, Relaxed) {
+            return Err(StartError::Started);
+        }
+        for node in &self.nodes {
+            node.set_marks(self.config.marks);
+        }
+        let (own, rest) = core::mem::take(supply).split_at_mut(room.locals);
+        *supply = rest;
+        let (locals, keeps) = (self.config.locals, self.config.keeps);
+        *self.slots.lock() = Slots::new(locals, keeps, self.config.barrier, own);
+        let mut rest = directory;
+        for (span, shard) in self.spans().iter().zip(&self.shards) {
+            let (own, others) = rest.split_at_mut((span.frames / GIGABYTE) as usize);
+            rest = others;
+            let engine = Engine::new(Pfn(span.start), own);
+            *shard.0.lock() = engine.ok_or(StartError::InUse)?;
         }
         Ok(())
     }
 
-    /// The frame behind the last one that there may be.
-    fn end(&self) -> Pfn {
-        Pfn(self.base.0 + u64::from(self.frames))
+    /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before. Tables are made in words
+    /// off the front of `supply`, for each gigabyte that has none: [`EngineLayout::of`] says how many are enough.
+    ///
+    /// # Errors
+    /// [`GiveError`], if there are none, if some of them are in no area, or were added before, if too many blocks would be
+    /// partly memory, or if there are too few words. Nothing has changed then, unless somebody else has added some of them
+    /// meanwhile.
+    pub fn add(
+        &self,
+        start: Pfn,
+        frames: u64,
+        supply: &mut &'m mut [u64],
+    ) -> Result<(), GiveError> {
+        let mut missing = 0;
+        self.parts(start, frames, |shard, start, frames| {
+            missing += self.shards[shard].0.lock().can_add(start, frames)?;
+            Ok(())
+        })?;
+        if !EngineLayout::fits(supply, missing) {
+            return Err(GiveError::NoTables(start));
+        }
+        self.parts(start, frames, |shard, start, frames| {
+            self.shards[shard].0.lock().add(start, frames, supply)?;
+            self.node(shard).add_frames(frames);
+            Ok(())
+        })
+    }
+
+    /// Removes memory that the caller has, all of it: the `frames` frames from `start` on. They cannot be given back any more.
+    /// When nothing of a gigabyte is left, [`take_tables`](Self::take_tables) gives back the words of its tables.
+    ///
+    /// # Errors
+    /// [`GiveError`], if there are none, if some of them are no memory, or not in use, or if too many blocks would be partly
+    /// memory. What is of the first shard whose part is refused, and of those behind it, has not changed then.
+    pub fn remove(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {
+        self.parts(start, frames, |shard, start, frames| {
+            self.shards[shard].0.lock().can_give(start, frames)
+        })?;
+        self.parts(start, frames, |shard, start, frames| {
+            self.shards[shard].0.lock().remove(start, frames)
+        })
+    }
+
+    /// The words of the tables of the gigabyte of a frame, of which nothing is memory any more. `None`, if some is, or if it
+    /// has no tables.
+    pub fn take_tables(&self, frame: Pfn) -> Option<&'m mut [u64]> {
+        let shard = self.shard_of(frame.0)?;
+        self.shards[shard].0.lock().take_tables(frame)
+    }
+
+    /// Calls `f` with each shard that has some of a range, and with the first frame and the number of frames of that part.
+    ///
+    /// # Errors
+    /// [`GiveError`], if some of the range is in no shard, and as `f` says: then no more parts are named.
+    pub(crate) fn parts(
+        &self,
+        start: Pfn,
+        frames: u64,
+        mut f: impl FnMut(usize, Pfn, u64) -> Result<(), GiveError>,
+    ) -> Result<(), GiveError> {
+        if frames == 0 {
+            return Err(GiveError::NoFrames(start));
+        }
+        let (mut at, mut left) = (start.0, frames);
+        let mut parts = 0;
+        // What is out of range is refused before anything changes.
+        while left > 0 {
+            let shard = self.shard_of(at).ok_or(GiveError::NoMemory(Pfn(at)))?;
+            let span = &self.spans[shard];
+            let part = left.min(span.start + span.frames - at);
+            left -= part;
+            at = match at.checked_add(part) {
+                Some(at) => at,
+                None if left == 0 => at,
+                None => return Err(GiveError::NoMemory(Pfn(u64::MAX))),
+            };
+            parts += 1;
+        }
+        let (mut at, mut left) = (start.0, frames);
+        for _ in 0..parts {
+            let Some(shard) = self.shard_of(at) else {
+                break;
+            };
+            let span = &self.spans[shard];
+            let part = left.min(span.start + span.frames - at);
+            f(shard, Pfn(at), part)?;
+            left -= part;
+            at = at.wrapping_add(part);
+        }
+        Ok(())
+    }
+
+    /// Where the shards are.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans[..self.count.min(MAX_SHARDS)]
+    }
+
+    /// The shard that a frame is in.
+    #[inline]
+    pub(crate) fn shard_of(&self, frame: u64) -> Option<usize> {
+        self.spans().iter().position(|span| span.has(frame))
+    }
+
+    /// The totals of a shard's node.
+    #[inline]
+    pub(crate) fn node(&self, shard: usize) -> &Totals {
+        &self.nodes[usize::from(self.spans[shard].node) % MAX_NODES]
+    }
+
+    /// The nodes that have shards.
+    #[inline]
+    fn own_nodes(&self) -> impl Iterator<Item = &Totals> {
+        let mut left = self.own;
+        core::iter::from_fn(move || {
+            let node = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            self.nodes.get(node as usize)
+        })
+    }
+
+    /// The shards of a node.
+    pub(crate) fn shards_of(&self, node: NodeId) -> impl Iterator<Item = usize> {
+        let is_own = move |(i, span): (usize, &Span)| (span.node == node.0).then_some(i);
+        self.spans().iter().enumerate().filter_map(is_own)
     }
 
     /// What each `Local` keeps.
-    #[inline(always)]
-    pub(crate) fn slots(&self) -> &Slots<'m> {
-        &self.slots
+    pub(crate) fn slots(&self) -> Slots<'m> {
+        *self.slots.lock()
     }
 
-    /// The first frame of a shard.
-    pub(crate) fn start_of(&self, shard: usize) -> Pfn {
-        self.frame(self.shards[shard].start)
+    /// When making whole blocks ahead of demand should be tried.
+    pub(crate) fn ahead(&self) -> &Ahead {
+        &self.ahead
+    }
+
+    /// What it was made for.
+    pub fn config(&self) -> &MemoryConfig {
+        &self.config
     }
 
     /// Calls `f` with an engine, locked.
-    fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
-        let engine = self.shards.get(shard)?.engine.as_ref()?;
-        Some(f(&mut engine.lock()))
+    pub(crate) fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
+        let own = self.shards.get(shard)?;
+        Some(f(&mut own.0.lock()))
     }
 
     /// Calls `f` with each engine in turn, locked.
-    fn each<T>(&self, f: impl Fn(&mut Engine<'m>) -> T) -> impl Iterator<Item = T> {
-        (0..self.count).filter_map(move |shard| self.with(shard, &f))
+    pub(crate) fn each<T>(&self, f: impl Fn(&mut Engine<'m>) -> T) -> impl Iterator<Item = T> {
+        (0..self.spans().len()).filter_map(move |shard| self.with(shard, &f))
     }
 
-    /// Sets the block apart that is the cheapest to empty of all shards.
-    pub(crate) fn set_apart(&self, most: u32) -> Option<Apart> {
-        let cost = |s: &usize| {
-            let cheapest = self.with(*s, |e| e.cheapest(most)).flatten();
-            cheapest.map_or(u32::MAX, |(used, _)| used)
-        };
-        let shard = (0..self.count).min_by_key(cost)?;
-        let block = self.with(shard, |e| e.set_apart(most)).flatten()?;
-        Some(Apart { shard, block })
-    }
-
-    /// The first place from `at` on that is in use.
-    pub(crate) fn next_in_use(&self, apart: &Apart, at: u32) -> Option<u32> {
-        self.with(apart.shard, |e| e.next_in_use(apart.block, at))
-            .flatten()
-    }
-
-    pub(crate) fn end_apart(&self, apart: &Apart) -> bool {
-        let whole = self.with(apart.shard, |e| e.end_apart(apart.block));
-        whole.unwrap_or(false)
-    }
-
-    /// Takes a block beside others that can be moved, from any shard, `first` before the others.
-    pub(crate) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
-        if order >= BLOCK_ORDER || self.totals.reserve(1, order, Floor::Min) == 0 {
-            return None;
+    /// Sets the watermarks of a node.
+    pub fn set_marks(&self, node: NodeId, marks: Marks) {
+        if let Some(own) = self.nodes.get(usize::from(node.0)) {
+            own.set_marks(marks);
         }
-        let shards = (0..self.count).map(|i| (first + i) % self.count);
-        let mut got = shards.filter_map(|s| {
-            let n = self.with(s, |e| e.take_beside(order)).flatten()?;
-            Some(n + self.shards[s].start)
+    }
+
+    /// The watermarks of a node.
+    pub fn marks(&self, node: NodeId) -> Marks {
+        let own = self.nodes.get(usize::from(node.0));
+        own.map_or(Marks::NONE, Totals::marks)
+    }
+
+    /// Free frames in the maps of a node.
+    pub fn free_frames_of(&self, node: NodeId) -> u64 {
+        let own = self.nodes.get(usize::from(node.0));
+        own.map_or(0, Totals::free)
+    }
+
+    /// The node of a frame, if it is in an area.
+    pub fn node_of(&self, frame: Pfn) -> Option<NodeId> {
+        let shard = self.shard_of(frame.0)?;
+        Some(NodeId(self.spans[shard].node))
+    }
+
+    /// Free frames, those that `Local`s keep among them: exact, if nobody takes or gives any.
+    pub fn free_frames(&self) -> u64 {
+        self.own_nodes().map(Totals::free).sum::<u64>() + self.slots().held()
+    }
+
+    /// Whether memory fell below the low watermark of a node, and nobody has said yet that he reclaims: it may be asked often.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.own_nodes().any(Totals::is_short)
+    }
+
+    /// Whether memory fell below the low watermark of a node since the last call: then somebody should reclaim.
+    pub fn take_short(&self) -> bool {
+        // Each is asked.
+        self.own_nodes()
+            .fold(false, |is, node| node.take_short() | is)
+    }
+
+    /// Whether a node has as many free frames as its high watermark says.
+    pub fn is_balanced(&self, node: NodeId) -> bool {
+        self.free_frames_of(node) >= self.marks(node).high
+    }
+
+    /// Blocks that were refused when a `Local` gave its frames back at its end: they had been freed twice.
+    pub fn refused(&self) -> u64 {
+        // A count that stands for itself.
+        self.refused.load(Relaxed)
+    }
+
+    pub(crate) fn count_refused(&self) {
+        // A count that stands for itself.
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Whether a block of this order could begin at a frame: it is aligned, and within what there may be.
+    #[inline]
+    pub(crate) fn is_block(&self, pfn: Pfn, order: Order) -> bool {
+        self.all.has_block(pfn, order)
+    }
+
+    /// Frames side by side of a node, and of no other one: as many as there are.
+    pub(crate) fn range_of(&self, node: NodeId) -> Range {
+        let spans = self.spans();
+        if spans.iter().all(|s| s.node == node.0) {
+            return self.all;
+        }
+        let runs = spans.chunk_by(|a, b| a.node == b.node);
+        let own = runs.filter(|run| run[0].node == node.0);
+        let ranges = own.map(|run| {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            Range {
+                start: first.start,
+                frames: last.start + last.frames - first.start,
+            }
         });
-        let n = got.next();
-        if n.is_none() {
-            self.totals.add(1, order);
-        }
-        n.map(|n| self.frame(n))
+        ranges.max_by_key(|r| r.frames).unwrap_or_default()
     }
 
-    /// Takes a free run of which something has not been reported, and its shard.
-    pub(crate) fn take_unreported(&self, order: Order) -> Option<(usize, FreeRun)> {
-        (0..self.count).find_map(|shard| {
-            let run = self.with(shard, |e| {
-                // What would be reserved in vain would be missing meanwhile.
-                let is_there = e.has_unreported(order);
-                let may = is_there && self.totals.reserve(1, order, Floor::Min) == 1;
-                may.then(|| e.take_unreported(order)).flatten()
-            });
-            Some((shard, run.flatten()?))
-        })
+    /// Why no block that could be given back begins at a frame.
+    #[cold]
+    pub(crate) fn no_block(&self, pfn: Pfn) -> GiveError {
+        match self.shard_of(pfn.0) {
+            Some(_) => GiveError::NotABlock(pfn),
+            None => GiveError::NoMemory(pfn),
+        }
+    }
+
+    /// The shard that the `Local` with a number, of a node, takes from first.
+    pub(crate) fn home_of(&self, local: usize, node: NodeId) -> usize {
+        let own = |s: &usize| self.spans[*s].node == node.0 && !self.spans[*s].is_low;
+        let count = (0..self.spans().len()).filter(own).count();
+        let mut all = (0..self.spans().len()).filter(own);
+        all.nth(local.checked_rem(count).unwrap_or(0)).unwrap_or(0)
     }
 
     /// Takes one block without a `Local`, down to the min watermark.
@@ -245,9 +465,31 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// # Errors
     /// As [`Local::alloc`](crate::local::Local::alloc).
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
-        let from = (0, Floor::Min);
-        let got = self.take_frame(order, mt, from);
-        got.or_else(|why| self.take_drained(order, mt, from, why))
+        self.alloc(&Request::new(order, mt))
+    }
+
+    /// Takes a block for a request that names where.
+    ///
+    /// # Errors
+    /// As [`Local::alloc`](crate::local::Local::alloc), and [`AllocError::Nowhere`], if nothing that it names can ever be
+    /// memory.
+    pub fn alloc(&self, request: &Request) -> Result<Pfn, AllocError> {
+        let from = From {
+            home: self.home_of(0, request.node.unwrap_or_default()),
+            floor: if request.is_atomic {
+                Floor::Zero
+            } else {
+                Floor::Min
+            },
+            only: request.node.filter(|_| request.is_only).map(|n| n.0),
+            below: request.below.map_or(u64::MAX, |p| p.0),
+        };
+        let may = |s: &Span| from.may(s.start, s.node);
+        if !self.spans().iter().any(may) {
+            return Err(AllocError::Nowhere);
+        }
+        let got = self.take_frame(request.order, request.mt, from);
+        got.or_else(|why| self.take_drained(request.order, request.mt, from, why))
     }
 
     /// Gives one block back without a `Local`.
@@ -276,181 +518,103 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
-        let n = self.block(pfn, order).ok_or(self.no_block(pfn))?;
-        self.give(&mut [n], order, mt)
-    }
-
-    /// Why no block that could be given back begins at a frame.
-    #[cold]
-    pub(crate) fn no_block(&self, pfn: Pfn) -> GiveError {
-        match self.number(pfn) {
-            Some(_) => GiveError::NotABlock(pfn),
-            None => GiveError::NoMemory(pfn),
+        if !self.is_block(pfn, order) {
+            return Err(self.no_block(pfn));
         }
+        self.give(&mut [pfn.0], order, mt)
     }
 
-    /// The shard that the `Local` with a number takes from first.
-    pub(crate) fn home_of(&self, local: usize) -> usize {
-        local % self.count
-    }
-
-    /// Free frames, those that `Local`s keep among them: exact, if nobody takes or gives any.
-    pub fn free_frames(&self) -> u64 {
-        self.totals.free() + self.slots.held()
-    }
-
-    /// What the maps of all shards say. Frames that `Local`s keep are in use for them.
-    pub fn counts(&self) -> EngineCounts {
-        let mut sum = EngineCounts::default();
-        for c in self.each(|e| e.counts()) {
-            sum.present += c.present;
-            sum.free += c.free;
-            sum.whole += c.whole;
-            sum.tainted += c.tainted;
-            sum.tainted_gigabytes += c.tainted_gigabytes;
-            for (sum, n) in sum.holding.iter_mut().zip(c.holding) {
-                *sum += n;
-            }
-        }
-        sum
-    }
-
-    /// Free blocks by type and order, in the maps of all shards.
-    pub fn free_blocks(&self) -> FreeBlocks {
-        let mut sum = FreeBlocks::default();
-        for own in self.each(|e| e.free_blocks()) {
-            let all = sum.of.iter_mut().zip(own.of);
-            for (sum, n) in all.flat_map(|(s, n)| s.iter_mut().zip(n)) {
-                *sum += n;
-            }
-            for (sum, n) in sum.blocks.iter_mut().zip(own.blocks) {
-                *sum += n;
-            }
-        }
-        sum
-    }
-
-    /// Calls `f` with the first frame of each block of 512 frames, and with what it holds. A shard is locked meanwhile, so `f`
-    /// must neither take nor give frames.
-    pub fn each_block(&self, mut f: impl FnMut(Pfn, BlockView)) {
-        for (shard, part) in self.shards[..self.count].iter().enumerate() {
-            self.with(shard, |e| {
-                let starts = (part.start..).step_by(BLOCK_ORDER.frames() as usize);
-                starts
-                    .zip(e.blocks())
-                    .for_each(|(n, b)| f(self.frame(n), b));
-            });
-        }
-    }
-
-    /// Blocks of 512 frames that are free as a whole.
-    pub fn whole_blocks(&self) -> u32 {
-        self.each(|e| e.whole_blocks()).sum()
-    }
-
-    /// What [`take_short`](Self::take_short) would say; it may be asked often.
-    #[inline]
-    pub fn is_short(&self) -> bool {
-        self.totals.is_short()
-    }
-
-    /// Whether memory fell below the low watermark since the last call: then somebody should reclaim.
-    pub fn take_short(&self) -> bool {
-        self.totals.take_short()
-    }
-
-    /// Blocks that were refused when a `Local` gave its frames back at its end: they had been freed twice.
-    pub fn refused(&self) -> u64 {
-        // A count that stands for itself.
-        self.refused.load(Relaxed)
-    }
-
-    /// Checks the invariants of each shard.
+    /// Takes one block.
     ///
     /// # Errors
-    /// [`Broken`](crate::maps::Broken), for the first shard that breaks one.
-    pub fn validate(&self) -> Result<(), crate::maps::Broken> {
-        self.each(Engine::validate).collect()
+    /// As [`take`](Self::take).
+    pub(crate) fn take_frame(
+        &self,
+        order: Order,
+        mt: MigrateType,
+        from: From,
+    ) -> Result<Pfn, AllocError> {
+        let mut one = [0];
+        self.take(&mut one, order, mt, from)?;
+        Ok(Pfn(one[0]))
     }
 
-    pub(crate) fn count_refused(&self) {
-        // A count that stands for itself.
-        self.refused.fetch_add(1, Relaxed);
-    }
-
-    /// The number of a frame in the maps.
-    #[inline]
-    pub(crate) fn number(&self, pfn: Pfn) -> Option<u32> {
-        let n = pfn.0.wrapping_sub(self.base.0);
-        (n < u64::from(self.frames)).then_some(n as u32)
-    }
-
-    /// The number of the first frame of a block, if there is room for one of this order there: it is aligned, and ends with
-    /// the memory at the latest.
-    #[inline]
-    pub(crate) fn block(&self, pfn: Pfn, order: Order) -> Option<u32> {
-        // The bits that a multiple of the size has not become the highest: no number of blocks is as large.
-        let blocks = pfn.0.wrapping_sub(self.base.0).rotate_right(order.0.into());
-        let is_block = order <= LARGEST_ORDER && blocks < u64::from(self.frames >> order.0);
-        is_block.then(|| (blocks << order.0) as u32)
-    }
-
-    /// The number of a frame that is within the memory.
-    #[inline]
-    pub(crate) fn number_of(&self, pfn: Pfn) -> u32 {
-        pfn.0.wrapping_sub(self.base.0) as u32
-    }
-
-    /// The frame with a number.
-    #[inline]
-    pub(crate) fn frame(&self, number: u32) -> Pfn {
-        Pfn(self.base.0 + u64::from(number))
-    }
-
-    /// Takes up to `out.len()` blocks, as many as leave the floor. Returns how many, at least one.
+    /// Takes up to `out.len()` blocks of one node, as many as leave the floor. Returns how many, at least one.
     ///
     /// # Errors
     /// As [`Local::alloc`](crate::local::Local::alloc).
     pub(crate) fn take(
         &self,
-        out: &mut [u32],
+        out: &mut [u64],
         order: Order,
         mt: MigrateType,
-        (home, floor): (usize, Floor),
+        from: From,
     ) -> Result<usize, AllocError> {
         if order > LARGEST_ORDER {
             return Err(AllocError::OrderTooLarge);
         }
-        let granted = self.totals.reserve(out.len(), order, floor);
-        if granted == 0 {
-            return Err(AllocError::Short);
+        let home = usize::from(self.spans[from.home % MAX_SHARDS].node);
+        let mut why = AllocError::Short;
+        for i in 0..MAX_NODES {
+            let node = (home + i) % MAX_NODES;
+            let Some(totals) = self.nodes.get(node).filter(|_| from.may_node(node)) else {
+                continue;
+            };
+            // Another node's frames are not kept here.
+            let most = if i == 0 { out.len() } else { 1 };
+            let granted = totals.reserve(most.min(out.len()), order, from.floor);
+            if granted == 0 {
+                continue;
+            }
+            let got = self.take_reserved(&mut out[..granted], order, mt, (from, node));
+            totals.add(granted - got, order);
+            if got > 0 {
+                return Ok(got);
+            }
+            why = AllocError::Fragmented;
         }
-        let got = self.take_reserved(&mut out[..granted], order, mt, home);
-        self.totals.add(granted - got, order);
-        if got == 0 {
-            return Err(AllocError::Fragmented);
-        }
-        Ok(got)
+        Err(why)
     }
 
-    /// Takes blocks from the first shard that has some, beginning at `home`. Types mix only if each shard would have to
-    /// mix them. What cannot be moved is taken from the same shard by all.
-    fn take_reserved(&self, out: &mut [u32], order: Order, mt: MigrateType, home: usize) -> usize {
-        for mixes in [false, true] {
-            for i in 0..self.count {
+    /// Takes blocks from the first shard of a node that has some, beginning at home. Types mix only if each shard would have
+    /// to mix them. What cannot be moved is taken from the same shard by all. Low addresses come last.
+    fn take_reserved(
+        &self,
+        out: &mut [u64],
+        order: Order,
+        mt: MigrateType,
+        (from, node): (From, usize),
+    ) -> usize {
+        let count = self.spans().len();
+        for (is_low, mixes) in [(false, false), (false, true), (true, false), (true, true)] {
+            // Who names an address has only what is below it.
+            let is_low = is_low != (from.below != u64::MAX);
+            for i in 0..count {
                 // Down from the last shard, for what cannot be moved; up from home, for what can.
                 let i = if mt == MigrateType::Movable {
-                    home + i
+                    (from.home + i) % count
                 } else {
-                    self.count - 1 - i
+                    count - 1 - i
                 };
-                let shard = &self.shards[i % self.count];
-                let Some(engine) = &shard.engine else {
+                let span = &self.spans[i];
+                if usize::from(span.node) != node
+                    || span.is_low != is_low
+                    || !from.may(span.start, span.node)
+                {
                     continue;
+                }
+                let mut engine = self.shards[i].0.lock();
+                let got = if span.start + span.frames <= from.below {
+                    engine.take(out, order, mt, mixes)
+                } else {
+                    let one = engine.take_below(Pfn(from.below), order, mt);
+                    let slot = out.first_mut().zip(one);
+                    slot.map_or(0, |(slot, one)| {
+                        *slot = one.0;
+                        1
+                    })
                 };
-                let got = engine.lock().take(out, order, mt, mixes);
                 if got > 0 {
-                    out[..got].iter_mut().for_each(|n| *n += shard.start);
                     return got;
                 }
             }
@@ -461,76 +625,103 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// Gives blocks back, each to its shard. A block that is refused stays out.
     pub(crate) fn give(
         &self,
-        blocks: &mut [u32],
+        blocks: &mut [u64],
         order: Order,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         if blocks.is_empty() {
             return Ok(());
         }
-        if let [shard, ..] = &self.shards
-            && self.count == 1
-        {
-            // Its frames have the numbers of all.
-            return self.give_to(shard, blocks, order, mt);
+        if self.count == 1 {
+            return self.counted(0, |e| e.give(blocks, order, mt));
         }
         let mut result = Ok(());
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
-            let shard = &self.shards[(first / self.shard_frames) as usize % MAX_SHARDS];
-            let n = shard.gather(rest);
-            let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n.max(1));
-            rest = others;
-            if n == 0 {
-                result = result.and(Err(GiveError::NoMemory(self.frame(first))));
+            let Some(shard) = self.shard_of(first) else {
+                result = result.and(Err(GiveError::NoMemory(Pfn(first))));
+                rest = &mut core::mem::take(&mut rest)[1..];
                 continue;
-            }
-            of_shard.iter_mut().for_each(|n| *n -= shard.start);
-            result = result.and(self.give_to(shard, of_shard, order, mt));
+            };
+            let n = gather(&self.spans[shard], rest);
+            let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n);
+            rest = others;
+            result = result.and(self.counted(shard, |e| e.give(of_shard, order, mt)));
         }
         result
     }
 
-    /// Gives blocks back to their shard, which has its own numbers for them.
-    #[inline]
-    fn give_to(
-        &self,
-        shard: &Shard<'m, R>,
-        blocks: &[u32],
-        order: Order,
-        mt: MigrateType,
-    ) -> Result<(), GiveError> {
-        let Some(engine) = &shard.engine else {
-            return Err(GiveError::NoMemory(self.frame(shard.start)));
-        };
-        let given = self.counted(engine, |e| e.give(blocks, order, mt));
-        given.map_err(|why| why.shifted(self.frame(shard.start)))
-    }
-
     /// Calls `f` with an engine, locked, and counts the frames that it gives back.
     #[inline]
-    fn counted<T>(&self, engine: &Mutex<R, Engine<'m>>, f: impl FnOnce(&mut Engine<'m>) -> T) -> T {
+    pub(crate) fn counted<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> T {
         let (done, freed) = {
-            let mut engine = engine.lock();
+            let mut engine = self.shards[shard % MAX_SHARDS].0.lock();
             let before = engine.free_frames();
             let done = f(&mut engine);
             (done, engine.free_frames().wrapping_sub(before))
         };
-        self.totals.add_frames(freed);
+        self.node(shard % MAX_SHARDS).add_frames(freed);
         done
     }
 
-    /// Gives a run back that was taken to be reported.
-    pub(crate) fn give_reported(
-        &self,
-        shard: usize,
-        run: FreeRun,
-        done: bool,
-    ) -> Result<(), GiveError> {
-        let Some(engine) = self.shards.get(shard).and_then(|s| s.engine.as_ref()) else {
-            return Ok(());
-        };
-        let given = self.counted(engine, |e| e.give_reported(run, done));
-        given.map_err(|why| why.shifted(self.start_of(shard)))
+    /// Takes the `frames` frames from `start` on, if all of them are free, for requests of a type: for a device, a firmware, or
+    /// a caller that asks for an address.
+    ///
+    /// # Errors
+    /// [`GiveError`], if there are none, if some of them are no memory, or in use. Nothing has changed then.
+    pub fn take_at(&self, start: Pfn, frames: u64, mt: MigrateType) -> Result<(), GiveError> {
+        let mut taken = 0;
+        let result = self.parts(start, frames, |shard, part, n| {
+            // What is reserved first is not taken by others meanwhile.
+            let reserved = usize::try_from(n).unwrap_or(usize::MAX);
+            let node = self.node(shard);
+            let granted = node.reserve(reserved, Order::ZERO, Floor::Zero);
+            let got = if granted == reserved {
+                self.with(shard, |e| e.take_range(part, n, mt))
+                    .unwrap_or(Err(GiveError::NoMemory(part)))
+            } else {
+                Err(GiveError::InUse(part))
+            };
+            match got {
+                Ok(()) => taken += n,
+                Err(_) => node.add(granted, Order::ZERO),
+            }
+            got
+        });
+        if result.is_err() && taken > 0 {
+            let back = self.give_range_back(start, taken, mt);
+            debug_assert!(back.is_ok(), "what has just been taken");
+        }
+        result
     }
+
+    /// Gives a range back that is known to be the caller's.
+    pub(crate) fn give_range_back(
+        &self,
+        start: Pfn,
+        frames: u64,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let mut result = Ok(());
+        self.parts(start, frames, |shard, start, n| {
+            let given = self.counted(shard, |e| e.give_range(start, n, mt));
+            result = result.and(given);
+            Ok(())
+        })?;
+        result
+    }
+}
+
+/// Brings the blocks of a shard to the front; returns how many there are.
+#[inline]
+fn gather(span: &Span, blocks: &mut [u64]) -> usize {
+    let in_front = blocks.iter().take_while(|&&n| span.has(n)).count();
+    let mut count = in_front;
+    for i in in_front..blocks.len() {
+        if span.has(blocks[i]) {
+            blocks.swap(i, count);
+            count += 1;
+        }
+    }
+    count
 }

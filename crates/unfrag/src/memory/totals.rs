@@ -1,42 +1,67 @@
-//! [`Totals`]: how many frames are free, and how few may be left.
+//! [`Totals`]: how many frames of a node are free, and how few may be left.
 //!
 //! Invariant: no more frames are counted as free than are free in the maps. Who takes some reserves them here first, and who
 //! gives some back counts them last. So the marks hold however many take at a time.
 
+use super::config::Marks;
 use crate::frame::Order;
-use crate::memory::config::MemoryConfig;
 use core::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
 /// How few free frames a request may leave.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floor {
     /// The min watermark.
     Min,
     Zero,
 }
 
-/// What all CPUs write, alone on its cache line.
+/// What all CPUs write, alone on its cache lines.
 #[repr(align(128))]
 struct Line(AtomicI64);
 
-/// The free frames of all shards, and the watermarks.
+/// The free frames of all shards of a node, and its watermarks.
 pub(crate) struct Totals {
     free: Line,
-    min: i64,
-    low: i64,
+    min: AtomicI64,
+    low: AtomicI64,
+    high: AtomicI64,
     short: AtomicBool,
+}
+
+/// A watermark as it is compared.
+const fn mark(frames: u64) -> i64 {
+    if frames > i64::MAX as u64 {
+        i64::MAX
+    } else {
+        frames as i64
+    }
 }
 
 // Orderings: the numbers stand for themselves, so all of them are relaxed. What is done to a frame before it is freed
 // reaches who takes it through the lock of its shard.
 impl Totals {
-    pub fn new(config: &MemoryConfig) -> Totals {
-        let mark = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
+    pub const fn new(marks: Marks) -> Totals {
         Totals {
             free: Line(AtomicI64::new(0)),
-            min: mark(config.min),
-            low: mark(config.low.max(config.min)),
+            min: AtomicI64::new(mark(marks.min)),
+            low: AtomicI64::new(mark(marks.low)),
+            high: AtomicI64::new(mark(marks.high)),
             short: AtomicBool::new(false),
+        }
+    }
+
+    pub fn set_marks(&self, marks: Marks) {
+        self.min.store(mark(marks.min), Relaxed);
+        self.low.store(mark(marks.low), Relaxed);
+        self.high.store(mark(marks.high), Relaxed);
+    }
+
+    pub fn marks(&self) -> Marks {
+        let of = |mark: &AtomicI64| mark.load(Relaxed).max(0) as u64;
+        Marks {
+            min: of(&self.min),
+            low: of(&self.low),
+            high: of(&self.high),
         }
     }
 
@@ -48,14 +73,16 @@ impl Totals {
     /// Reserves up to `wanted` blocks, as many as leave `floor`: they may be taken now. Returns how many.
     #[inline]
     pub fn reserve(&self, wanted: usize, order: Order, floor: Floor) -> usize {
+        let min = self.min.load(Relaxed);
+        let low = self.low.load(Relaxed).max(min);
         let floor = match floor {
-            Floor::Min => self.min,
+            Floor::Min => min,
             Floor::Zero => 0,
         };
         let mut free = self.free.0.load(Relaxed);
         loop {
             let all = free - ((wanted as i64) << order.0);
-            if all < self.low && !self.short.load(Relaxed) {
+            if all < low && !self.short.load(Relaxed) {
                 self.short.store(true, Relaxed);
             }
             let room = (free - floor).max(0) >> order.0;

@@ -1,7 +1,7 @@
 //! What CPUs keep is everybody's when memory is short: it is drained by whoever finds nothing, and nothing of it is lost.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use crate::chance::{Chance, setting};
+use crate::support::{add, started};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use unfrag::lock_api::{GuardSend, RawMutex};
 use unfrag::maps::GiveError;
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Barrier, Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Barrier, Local, Memory, MemoryConfig};
 
 type Lock = spin::Mutex<()>;
 const BASE: Pfn = Pfn(1 << 18);
 const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 const TYPES: [MigrateType; 3] = [MOV, UNM, MigrateType::Reclaimable];
-const FRAMES: u32 = 1 << 14;
+const FRAMES: u64 = 1 << 14;
 
 thread_local! {
     static FENCES: Cell<u32> = const { Cell::new(0) };
@@ -44,9 +44,8 @@ fn config(locals: usize) -> MemoryConfig {
 }
 
 fn memory<R: RawMutex>(config: MemoryConfig) -> Memory<'static, R> {
-    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-    let memory = Memory::new(config, words).expect("a memory");
-    memory.add(BASE, config.frames).expect("it is new");
+    let memory = started(config);
+    add(&memory, BASE, FRAMES).expect("it is new");
     memory
 }
 
@@ -116,9 +115,9 @@ fn a_frame_that_is_kept_breaks_no_block() {
     };
     keep(one, 0, MOV);
     keep(two, 2, UNM);
-    assert!(memory.whole_blocks() < FRAMES / 512);
+    assert!(u64::from(memory.whole_blocks()) < FRAMES / 512);
     let all = (0..).map_while(|_| asks.alloc(Order(9), MOV).ok());
-    assert_eq!(all.count() as u32, FRAMES / 512);
+    assert_eq!(all.count() as u64, FRAMES / 512);
 }
 
 /// One barrier serves many, and none is asked for where nobody keeps anything.
@@ -261,9 +260,10 @@ fn what_is_free_is_exact_whatever_is_drained() {
         let mut c = Chance(seed);
         let min = c.of(&[0, 0, 50]);
         let mut of = config(5);
-        (of.frames, of.min, of.keeps) = (512 * 8, min, c.of(&[1, 8, 40, 128]));
-        let frames = u64::from(of.frames);
-        let memory: Memory<Lock> = memory(of);
+        (of.marks.min, of.keeps) = (min, c.of(&[1, 8, 40, 128]));
+        let frames = 512 * 8;
+        let memory: Memory<Lock> = started(of);
+        add(&memory, BASE, frames).expect("it is new");
         let mut locals: Vec<Option<Local<'_, '_, Lock>>> = (0..5).map(|_| None).collect();
         let (mut owned, mut used) = (Owned::new(), 0);
         let (mut short, mut drained) = (0, 0);

@@ -1,11 +1,10 @@
 //! Making whole free blocks while others allocate: which blocks go, what it costs, and what stays.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use super::chance::{Chance, setting};
 use std::collections::{BTreeMap, BTreeSet};
 use unfrag::maps::GiveError;
-use unfrag::moves::{Evacuator, Move};
-use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
+use unfrag::{Local, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
 type Lock = spin::Mutex<()>;
@@ -30,12 +29,9 @@ type Pieces = BTreeMap<u64, u8>;
 fn memory() -> Memory<'static, Lock> {
     let config = MemoryConfig {
         locals: 2,
-        ..MemoryConfig::new(Pfn(0), (BLOCKS * 512) as u32)
+        ..MemoryConfig::new(Pfn(0), BLOCKS * 512)
     };
-    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-    let shared: Memory<Lock> = Memory::new(config, words).expect("a memory");
-    shared.add(Pfn(0), config.frames).expect("it is new");
-    shared
+    crate::support::full(config)
 }
 
 /// Takes all of it in pieces of orders below `orders`, and frees all but about `i` parts of 64 of block `i`.
@@ -124,14 +120,14 @@ fn the_cheapest_blocks_are_emptied() {
         let orders = 1 + seed % 4;
         let mut pieces = uneven(&shared, &mut c, orders);
         let (costs, before) = (costs(&pieces), shared.whole_blocks());
-        let mut e = Evacuator::new(&shared, 8, u32::MAX, 512);
+        let mut e = Evacuator::new(&shared, Goal::Blocks(8), Limits::NONE);
         let had = pieces.len();
         run(&shared, &mut e, &mut pieces, |_| false);
         assert_eq!((e.gained(), shared.whole_blocks()), (8, before + 8));
         assert_eq!(pieces.len(), had, "nothing is lost");
         let cheapest: u32 = costs[..8].iter().sum();
         assert!(
-            e.copied() <= cheapest * 102 / 100,
+            e.copied() <= u64::from(cheapest) * 102 / 100,
             "{} of {cheapest}",
             e.copied()
         );
@@ -145,7 +141,7 @@ fn what_stays_costs_one_try() {
     let (shared, mut c) = (memory(), Chance(3));
     let mut pieces = uneven(&shared, &mut c, 1);
     let pinned: BTreeSet<u64> = pieces.keys().copied().step_by(300).collect();
-    let mut e = Evacuator::new(&shared, u32::MAX, u32::MAX, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(u32::MAX), Limits::NONE);
     let mut met = BTreeSet::new();
     run(&shared, &mut e, &mut pieces, |f| {
         pinned.contains(&f) && assert_once(met.insert(f))
@@ -165,7 +161,7 @@ fn assert_once(first: bool) -> bool {
 fn all_that_can_be_made_is_made_and_then_it_ends() {
     let (shared, mut c) = (memory(), Chance(11));
     let mut pieces = uneven(&shared, &mut c, 1);
-    let mut e = Evacuator::new(&shared, u32::MAX, u32::MAX, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(u32::MAX), Limits::NONE);
     run(&shared, &mut e, &mut pieces, |_| false);
     assert_eq!(u64::from(shared.whole_blocks()), shared.counts().free / 512);
     check(&shared, &pieces);
@@ -177,7 +173,7 @@ fn all_that_can_be_made_is_made_and_then_it_ends() {
 fn a_block_that_is_set_apart_is_nobodys_room() {
     let (shared, mut c) = (memory(), Chance(5));
     let mut pieces = uneven(&shared, &mut c, 1);
-    let mut e = Evacuator::new(&shared, 1, 1000, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(1), Limits::NONE.copies(1000));
     let Move::Frame(from) = e.step() else {
         panic!("there is something to move");
     };
@@ -199,10 +195,10 @@ fn a_block_that_is_set_apart_is_nobodys_room() {
     drop(e);
     assert_eq!(shared.whole_blocks(), before + 1);
 
-    let mut e = Evacuator::new(&shared, u32::MAX, 1000, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(u32::MAX), Limits::NONE.copies(1000));
     run(&shared, &mut e, &mut pieces, |_| false);
     assert!(e.copied() <= 1000 && e.gained() > 0, "{e:?}");
-    let mut e = Evacuator::new(&shared, 1, 1000, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(1), Limits::NONE.copies(1000));
     assert_ne!(e.step(), Move::Done);
     drop(e);
     check(&shared, &pieces);
@@ -219,13 +215,13 @@ fn an_evacuator_that_goes_leaves_nothing_behind() {
     type Ends = (&'static str, fn(E<'_>, Pfn) -> Result<(), GiveError>);
     let ends: [Ends; 5] = [
         ("dropped", |_, _| Ok(())),
-        ("dropped with its place", |e, _| {
+        ("dropped with its place", |mut e, _| {
             let place = e.place(Order(0)).expect("a place");
             assert_eq!(place.order(), Order(0));
             drop(e);
             Ok(())
         }),
-        ("its place outlives it", |e, _| {
+        ("its place outlives it", |mut e, _| {
             let place = e.place(Order(0)).expect("a place");
             drop(e);
             drop(place);
@@ -251,7 +247,7 @@ fn an_evacuator_that_goes_leaves_nothing_behind() {
         let (shared, mut c) = (memory(), Chance(7));
         let pieces = uneven(&shared, &mut c, 1);
         for _ in 0..3 {
-            let mut e = Evacuator::new(&shared, 1, 1000, 512);
+            let mut e = Evacuator::new(&shared, Goal::Blocks(1), Limits::NONE.copies(1000));
             let Move::Frame(from) = e.step() else {
                 panic!("there is something to move");
             };
@@ -272,7 +268,7 @@ fn an_evacuator_that_goes_leaves_nothing_behind() {
 fn an_evacuator_believes_no_wrong_answer() {
     let (shared, mut c) = (memory(), Chance(9));
     let pieces = uneven(&shared, &mut c, 1);
-    let mut e = Evacuator::new(&shared, 1, 1000, 512);
+    let mut e = Evacuator::new(&shared, Goal::Blocks(1), Limits::NONE.copies(1000));
     // SAFETY: frames are only numbers here.
     let moved = |e: &mut Evacuator<'_, 'static, Lock>, f, o| unsafe { e.moved(Pfn(f), Order(o)) };
     let first = *pieces.keys().next().expect("some");
@@ -312,7 +308,7 @@ fn a_report_that_goes_leaves_its_frames_free() {
     let shared = memory();
     for _ in 0..3 {
         let report = shared.report(Order(9)).expect("free memory");
-        let stretches: Vec<(Pfn, u32)> = report.stretches().collect();
+        let stretches: Vec<(Pfn, u64)> = report.stretches().collect();
         assert_eq!(stretches, [(Pfn(0), 512)], "the first one, again");
         assert_eq!(shared.counts().free, (BLOCKS - 1) * 512);
         drop(report);

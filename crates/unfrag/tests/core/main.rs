@@ -1,40 +1,18 @@
-//! The tests of the core, as one program.
+//! The tests of the engine, as one program.
 //!
-//! - `support`: a host that records events, and managers made by hand. `model`: a naive allocator to compare
-//!   with. `properties` runs both with the same random operations; `flips` changes each rule of each era.
-//! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_12`, `grouping_6_18`, `v19`, `geometry`.
-//! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
-//!   `compaction`, `contig`.
-//! - `maps`: unfrag's own engine. `memory`: many CPUs on it. `drains`: what CPUs keep, had
-//!   back by others. `evacuate`: making whole free blocks there.
+//! - `maps`: the maps of one caller. `memory`: many CPUs on them. `nodes`: nodes, low addresses, and memory that goes. `drains`: what CPUs keep, had back by
+//!   others. `evacuate`: making whole free blocks there.
 //! - `variance`: what the types with a parameter may stand for, and where they may go.
-//! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
-mod buddy;
-mod compaction;
-mod contig;
+#[path = "../../../../checks/chance.rs"]
+mod chance;
 mod drains;
-mod embed;
 mod evacuate;
-mod flips;
-mod geometry;
-mod grouping_6_1;
-mod grouping_6_12;
-mod grouping_6_18;
-mod grouping_old;
 mod maps;
 mod memory;
-mod model;
-mod moves;
-mod properties;
-mod reclaim;
-mod refusals;
-mod reserves;
-mod rules;
+mod nodes;
+#[path = "../support/mod.rs"]
 mod support;
 #[path = "../../../../checks/types.rs"]
 mod types;
-mod v19;
 mod variance;
-mod watermarks;
-mod zones;

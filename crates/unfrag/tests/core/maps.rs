@@ -1,8 +1,8 @@
 //! The engine beside a naive one, and what its placement is for.
 
-use super::support::setting;
+use super::chance::setting;
 use std::collections::BTreeMap;
-use unfrag::maps::{Engine, EngineLayout, GiveError};
+use unfrag::maps::{Engine, EngineLayout, Gigabyte, GiveError};
 use unfrag::{MigrateType, Order, Pfn};
 
 const TYPES: [MigrateType; 3] = [
@@ -35,7 +35,7 @@ impl Naive {
             .chunks(1 << order)
             .any(|c| c.len() == 1 << order && c.iter().all(|&f| f))
     }
-    fn set(&mut self, at: u32, order: u8, free: bool) {
+    fn set(&mut self, at: u64, order: u8, free: bool) {
         for f in &mut self.free[at as usize..(at + (1 << order)) as usize] {
             assert_ne!(*f, free, "frame {at:#x} of order {order}");
             *f = free;
@@ -43,8 +43,19 @@ impl Naive {
     }
 }
 
-fn memory(frames: u32) -> Vec<u64> {
-    vec![!0; EngineLayout::of(frames).words]
+/// An engine for so many frames, without memory, and words for its tables.
+fn engine(frames: u64) -> (Engine<'static>, &'static mut [u64]) {
+    let words = EngineLayout::of(Pfn(0), frames).words;
+    let entries = (0..frames.div_ceil(1 << 18)).map(|_| Gigabyte::NONE);
+    let engine = Engine::new(Pfn(0), Vec::leak(entries.collect())).expect("an engine");
+    (engine, vec![!0; words].leak())
+}
+
+/// The same, all of them free.
+fn full(frames: u64) -> Engine<'static> {
+    let (mut engine, mut words) = engine(frames);
+    engine.add(Pfn(0), frames, &mut words).expect("new");
+    engine
 }
 
 /// A request fails exactly if no such block is free; what is handed out is free; what is freed twice is refused; every
@@ -56,23 +67,24 @@ fn it_hands_out_what_a_naive_allocator_would() {
     for seed in first..first + 30 {
         println!("seed {seed}");
         let mut c = Chance(seed);
-        let frames = 512 * 24 + c.below(512) as u32;
-        let mut memory = memory(frames);
-        let mut e = Engine::new(frames, &mut memory).expect("memory");
+        let frames = 512 * 24 + c.below(512);
+        let (mut e, mut words) = engine(frames);
         let mut naive = Naive {
             free: vec![false; frames as usize],
         };
         // Memory comes in three parts, two of them later.
-        let parts = [0, c.below(4000) as u32, 4000 + c.below(5000) as u32, frames];
+        let parts = [0, c.below(4000), 4000 + c.below(5000), frames];
         let mut added = 0;
-        let mut held: BTreeMap<u32, (u8, MigrateType)> = BTreeMap::new();
+        let mut held: BTreeMap<u64, (u8, MigrateType)> = BTreeMap::new();
         for step in 0..1500 {
             if step % 100 == 0 && added < 3 {
                 let (from, to) = (parts[added], parts[added + 1]);
                 if from < to {
-                    e.add(from, to - from).expect("it is new");
+                    let added = e.add(Pfn(from), to - from, &mut words);
+                    added.expect("it is new");
                 }
-                assert!(e.add(from, to - from).is_err(), "only once");
+                let again = e.add(Pfn(from), to - from, &mut words);
+                assert!(again.is_err(), "only once");
                 naive.free[from as usize..to as usize].fill(true);
                 added += 1;
             }
@@ -93,7 +105,7 @@ fn it_hands_out_what_a_naive_allocator_would() {
             } else {
                 let mut batch = Vec::new();
                 for _ in 0..1 + c.below(60) {
-                    let from = c.below(frames.into()) as u32;
+                    let from = c.below(frames);
                     let Some((&at, &(order, mt))) = held.range(from..).next() else {
                         break;
                     };
@@ -117,7 +129,7 @@ fn it_hands_out_what_a_naive_allocator_would() {
                         e.give(&[at], Order(order), mt).expect("in use");
                     }
                     let twice = e.give(&[at], Order(order), mt);
-                    assert_eq!(twice, Err(GiveError::NotTaken(Pfn(at.into()))));
+                    assert_eq!(twice, Err(GiveError::NotTaken(Pfn(at))));
                 }
             }
             let free = naive.free.iter().filter(|&&f| f).count();
@@ -130,31 +142,68 @@ fn it_hands_out_what_a_naive_allocator_would() {
 
 #[test]
 fn a_batch_with_a_bad_block_frees_the_others_and_names_it() {
-    let mut memory = memory(1024);
-    let mut e = Engine::new(1024, &mut memory).expect("memory");
-    e.add(0, 1024).expect("new");
+    let mut e = full(1024);
     let mut out = [0; 8];
     assert_eq!(e.take(&mut out, Order(0), MigrateType::Movable, true), 8);
     let twice = [out[0], out[1], out[0], 5000, out[2]];
     let refused = e.give(&twice, Order(0), MigrateType::Movable);
-    assert_eq!(refused, Err(GiveError::NotTaken(Pfn(out[0].into()))));
+    assert_eq!(refused, Err(GiveError::NotTaken(Pfn(out[0]))));
     assert_eq!(e.free_frames(), 1024 - 5);
     for (frame, order) in [(1, 1), (1023, 1), (0, 19), (512, 10)] {
         let refused = e.give(&[frame], Order(order), MigrateType::Movable);
-        assert_eq!(refused, Err(GiveError::NotABlock(Pfn(frame.into()))));
+        assert_eq!(refused, Err(GiveError::NotABlock(Pfn(frame))));
     }
     e.validate().expect("a sound state");
 }
 
+/// Tables are made where memory is, and only there; too few words for them change nothing.
 #[test]
-fn too_little_memory_is_no_engine() {
-    let mut memory = memory(1 << 20);
-    let bytes = memory.len() * 8;
+fn tables_come_and_go_with_the_memory_of_a_gigabyte() {
+    let frames = 1024 << 18;
     assert!(
-        bytes < (1 << 20) / 5 + 8192,
-        "{bytes} bytes: a fifth of a byte a frame"
+        EngineLayout::GIGABYTE * 8 < (1 << 18) / 5,
+        "a fifth of a byte a frame"
     );
-    assert!(Engine::new(1 << 20, &mut memory[1..]).is_none());
+    let (mut e, mut words) = engine(frames);
+    let all = words.len();
+    let start = Pfn((500 << 18) + 100);
+    assert_eq!(e.can_add(start, 1 << 18), Ok(2));
+    let least = EngineLayout::of(start, 1 << 18).words - 7;
+    let mut few = &mut vec![0; least - 1].leak()[..];
+    let refused = e.add(start, 1 << 18, &mut few);
+    assert_eq!(refused, Err(GiveError::NoTables(start)));
+    assert_eq!((e.present(), few.len()), (0, least - 1));
+    e.add(start, 1 << 18, &mut words).expect("new");
+    assert!((least..least + 8).contains(&(all - words.len())));
+    assert_eq!(
+        e.can_add(Pfn(start.0 + (1 << 18)), 1),
+        Ok(0),
+        "it has tables"
+    );
+    let mut one = [0];
+    assert_eq!(e.take(&mut one, Order(0), MigrateType::Unmovable, true), 1);
+    assert!(e.take_tables(start).is_none(), "there is memory");
+    // What is in use goes; what is free has to be taken first.
+    let second = Pfn(501 << 18);
+    assert_eq!(e.remove(second, 100), Err(GiveError::NotTaken(second)));
+    let free = if one[0] >= second.0 { 99 } else { 100 };
+    let first = Pfn(second.0 + 100 - free);
+    e.take_range(first, free, MigrateType::Movable)
+        .expect("free");
+    e.remove(second, 100).expect("in use");
+    e.validate().expect("a sound state");
+    assert_eq!(e.present(), (1 << 18) - 100);
+    let given = e.give(&[second.0], Order(0), MigrateType::Movable);
+    assert_eq!(given, Err(GiveError::NoMemory(second)));
+    assert_eq!(
+        e.take_range(second, 1, MigrateType::Movable),
+        Err(GiveError::NoMemory(second))
+    );
+    let back = e.take_tables(second).expect("nothing is left");
+    assert_eq!(back.len() * 2, least);
+    assert!(e.take_tables(second).is_none());
+    assert!(e.take_tables(start).is_none(), "there is memory");
+    e.validate().expect("a sound state");
 }
 
 /// Blocks get empty by themselves, since the fullest ones serve.
@@ -162,16 +211,14 @@ fn too_little_memory_is_no_engine() {
 fn churn_gives_whole_blocks_back() {
     let blocks = 512;
     let frames = blocks * 512;
-    let mut memory = memory(frames);
-    let mut e = Engine::new(frames, &mut memory).expect("memory");
-    e.add(0, frames).expect("new");
+    let mut e = full(frames);
     let mut c = Chance(3);
     let mut held = vec![0; frames as usize];
     assert_eq!(
         e.take(&mut held, Order(0), MigrateType::Movable, true),
         held.len()
     );
-    let drop_some = |e: &mut Engine, held: &mut Vec<u32>, c: &mut Chance, n: usize| {
+    let drop_some = |e: &mut Engine, held: &mut Vec<u64>, c: &mut Chance, n: usize| {
         for _ in 0..n {
             let i = c.below(held.len() as u64) as usize;
             let f = held.swap_remove(i);
@@ -201,12 +248,10 @@ fn churn_gives_whole_blocks_back() {
 #[test]
 fn what_cannot_be_moved_stays_together() {
     let frames = 8 << 18;
-    let mut memory = memory(frames);
-    let mut e = Engine::new(frames, &mut memory).expect("memory");
-    e.add(0, frames).expect("new");
+    let mut e = full(frames);
     let mut c = Chance(5);
-    let mut held: Vec<(u32, MigrateType)> = Vec::new();
-    let grow = |e: &mut Engine, held: &mut Vec<(u32, MigrateType)>, c: &mut Chance| {
+    let mut held: Vec<(u64, MigrateType)> = Vec::new();
+    let grow = |e: &mut Engine, held: &mut Vec<(u64, MigrateType)>, c: &mut Chance| {
         while held.len() < frames as usize * 95 / 100 {
             let mt = TYPES[usize::from(c.below(20) > 0)];
             let mut one = [0];
@@ -248,24 +293,22 @@ fn frames_are_taken_by_their_place() {
     for seed in first..first + 20 {
         println!("seed {seed}");
         let mut c = Chance(seed);
-        let frames = 512 * 12 + c.below(512) as u32;
-        let mut memory = memory(frames);
-        let mut engine = Engine::new(frames, &mut memory).expect("memory");
-        engine.add(0, frames).expect("new");
+        let frames = 512 * 12 + c.below(512);
+        let mut engine = full(frames);
         let mut free = vec![true; frames as usize];
         let mut ranges = Vec::new();
         for _ in 0..400 {
             let mt = TYPES[c.below(3) as usize];
             if c.below(3) == 0 && !ranges.is_empty() {
                 let (at, n, mt) = ranges.swap_remove(c.below(ranges.len() as u64) as usize);
-                engine.give_range(at, n, mt).expect("in use");
+                engine.give_range(Pfn(at), n, mt).expect("in use");
                 free[at as usize..(at + n) as usize].fill(true);
             } else {
-                let at = c.below(frames.into()) as u32;
+                let at = c.below(frames);
                 let n = 1 << c.below(11);
                 let end = (at + n) as usize;
                 let is_free = end <= free.len() && free[at as usize..end].iter().all(|&f| f);
-                assert_eq!(engine.take_range(at, n, mt).is_ok(), is_free);
+                assert_eq!(engine.take_range(Pfn(at), n, mt).is_ok(), is_free);
                 if is_free {
                     free[at as usize..end].fill(false);
                     ranges.push((at, n, mt));
@@ -276,9 +319,9 @@ fn frames_are_taken_by_their_place() {
             engine.validate().expect("every invariant");
         }
         for (at, n, mt) in ranges {
-            engine.give_range(at, n, mt).expect("in use");
+            engine.give_range(Pfn(at), n, mt).expect("in use");
         }
-        assert_eq!(engine.free_frames(), frames.into());
+        assert_eq!(engine.free_frames(), frames);
         assert_eq!(engine.whole_blocks(), 12);
     }
 }
@@ -291,11 +334,9 @@ fn free_blocks_are_reported_once() {
         println!("seed {seed}");
         let mut c = Chance(seed);
         let frames = 512 * 600;
-        let mut memory = memory(frames);
-        let mut engine = Engine::new(frames, &mut memory).expect("memory");
-        engine.add(0, frames).expect("new");
+        let mut engine = full(frames);
         let mut known = vec![false; 600];
-        let mut held: Vec<u32> = Vec::new();
+        let mut held: Vec<u64> = Vec::new();
         for _ in 0..200 {
             match c.below(4) {
                 0 => {
@@ -317,10 +358,13 @@ fn free_blocks_are_reported_once() {
                     let Some(run) = engine.take_unreported(order) else {
                         continue;
                     };
-                    let stretches: Vec<(u32, u32)> = run.stretches().collect();
+                    let stretches: Vec<(Pfn, u64)> = run.stretches().collect();
                     assert!(!stretches.is_empty());
                     let done = c.below(4) > 0;
-                    for block in stretches.iter().flat_map(|(f, n)| f / 512..(f + n) / 512) {
+                    for block in stretches
+                        .iter()
+                        .flat_map(|(f, n)| f.0 / 512..(f.0 + n) / 512)
+                    {
                         assert!(!known[block as usize], "block {block} twice");
                         assert!(!held.contains(&(block * 512)));
                         known[block as usize] = done;
@@ -332,7 +376,7 @@ fn free_blocks_are_reported_once() {
         }
         while let Some(run) = engine.take_unreported(Order(9)) {
             for (f, n) in run.stretches() {
-                (f / 512..(f + n) / 512).for_each(|b| known[b as usize] = true);
+                (f.0 / 512..(f.0 + n) / 512).for_each(|b| known[b as usize] = true);
             }
             engine.give_reported(run, true).expect("in use");
         }

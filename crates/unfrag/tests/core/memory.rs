@@ -1,12 +1,12 @@
 //! Many CPUs on one memory: what each keeps, what is given back, and what happens when memory is short.
 
-use super::flips::world::Chance;
-use super::support::setting;
+use super::chance::{Chance, setting};
+use crate::support::{add, full, started};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
-use unfrag::maps::GiveError;
+use unfrag::maps::{Gigabyte, GiveError};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Local, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout, StartError};
 
 type Lock = spin::Mutex<()>;
 const BASE: Pfn = Pfn(1 << 18);
@@ -25,19 +25,10 @@ impl Frees for Local<'_, '_, Lock> {
     }
 }
 
-fn config(frames: u32, shards: usize, locals: usize) -> MemoryConfig {
-    MemoryConfig {
-        shards,
-        locals,
-        ..MemoryConfig::new(BASE, frames)
-    }
-}
-
-fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
-    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-    let shared = Memory::new(config, words).expect("a memory");
-    shared.add(BASE, config.frames).expect("it is new");
-    shared
+fn config(frames: u64, shards: usize, locals: usize) -> MemoryConfig {
+    MemoryConfig::new(BASE, frames)
+        .with_shards(shards)
+        .with_locals(locals)
 }
 
 /// Everything of an order, as far as it goes.
@@ -50,9 +41,9 @@ fn take_all(l: &mut Local<'_, '_, Lock>, order: u8) -> Vec<Pfn> {
 fn threads_never_share_a_frame() {
     let seed = setting("UNFRAG_SEED", 1);
     println!("seed {seed}");
-    let frames = 3 << 17;
+    let frames: u64 = 3 << 17;
     for shards in [1, 2] {
-        let memory = shared(config(frames, shards, 4));
+        let memory: Memory<Lock> = full(config(frames, shards, 4));
         let owner: Vec<AtomicU32> = (0..frames).map(|_| AtomicU32::new(0)).collect();
         let stamp = |p: Pfn, order: u8, from: u32, to: u32| {
             for f in p.0 - BASE.0..p.0 - BASE.0 + (1 << order) {
@@ -112,8 +103,8 @@ fn threads_never_share_a_frame() {
             drop(to);
         });
         memory.validate().expect("a sound state");
-        assert_eq!(memory.free_frames(), frames.into());
-        assert_eq!(memory.counts().free, frames.into());
+        assert_eq!(memory.free_frames(), frames);
+        assert_eq!(memory.counts().free, frames);
         assert_eq!(memory.counts().holding, [0; 3]);
         assert_eq!(memory.refused(), 0);
     }
@@ -121,7 +112,7 @@ fn threads_never_share_a_frame() {
 
 #[test]
 fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
-    let memory = shared(config(4096, 1, 2));
+    let memory: Memory<Lock> = full(config(4096, 1, 2));
     let mut one = memory.local().expect("a local");
     let mut other = memory.local().expect("a local");
     assert!(memory.local().is_none(), "two of them");
@@ -135,7 +126,7 @@ fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
     drop(other);
     assert_eq!(memory.refused(), 1);
     assert_eq!(memory.free_frames(), 4096);
-    let foreign = one.give(Pfn(BASE.0 + 4096), Order(0), MOV);
+    let foreign = one.give(Pfn(BASE.0 + (1 << 18)), Order(0), MOV);
     assert!(foreign.is_err());
     let whole = one.give(BASE, Order(10), MOV);
     assert_eq!(whole, Err(GiveError::NotTaken(BASE)));
@@ -146,7 +137,7 @@ fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
 #[test]
 fn frames_are_called_home_when_memory_is_short() {
     let keeps = 128;
-    let memory = shared(MemoryConfig {
+    let memory: Memory<Lock> = full(MemoryConfig {
         keeps,
         ..config(4096, 1, 2)
     });
@@ -178,11 +169,8 @@ fn frames_are_called_home_when_memory_is_short() {
 
 #[test]
 fn watermarks_are_kept_by_whole_batches() {
-    let memory = shared(MemoryConfig {
-        min: 100,
-        low: 500,
-        ..config(4096, 1, 1)
-    });
+    let (min, low, high) = (100, 500, 600);
+    let memory: Memory<Lock> = full(config(4096, 1, 1).with_marks(Marks { min, low, high }));
     let mut l = memory.local().expect("a local");
     while memory.free_frames() > 600 {
         l.alloc(Order(0), MOV).expect("memory");
@@ -200,10 +188,9 @@ fn watermarks_are_kept_by_whole_batches() {
 /// Whoever cannot wait gets the frames below the min watermark, one by one; nothing of them is kept for others.
 #[test]
 fn the_reserve_is_for_those_who_cannot_wait() {
-    let memory = shared(MemoryConfig {
-        min: 100,
-        ..config(4096, 1, 2)
-    });
+    let min = 100;
+    let marks = Marks { min, ..Marks::NONE };
+    let memory: Memory<Lock> = full(config(4096, 1, 2).with_marks(marks));
     let mut other = memory.local().expect("a local");
     let mut l = memory.local().expect("a local");
     take_all(&mut other, 0);
@@ -222,15 +209,16 @@ fn the_reserve_is_for_those_who_cannot_wait() {
 
 #[test]
 fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
-    let c = config(1 << 20, 4, 1);
-    let words = Vec::leak(vec![0; MemoryLayout::of(&c).words]);
-    let memory = Memory::<Lock>::new(c, words).expect("a memory");
+    let memory: Memory<Lock> = started(config(1 << 20, 4, 1));
     let mut l = memory.local().expect("a local");
     assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
-    memory.add(Pfn(BASE.0 + 100_000), 300_000).expect("new");
-    assert!(memory.add(Pfn(BASE.0 + 399_999), 1).is_err(), "it is there");
-    assert!(memory.add(Pfn(BASE.0 - 1), 1).is_err());
-    assert!(memory.add(BASE, u32::MAX).is_err());
+    add(&memory, Pfn(BASE.0 + 100_000), 300_000).expect("new");
+    assert!(
+        add(&memory, Pfn(BASE.0 + 399_999), 1).is_err(),
+        "it is there"
+    );
+    assert!(add(&memory, Pfn(BASE.0 - 1), 1).is_err());
+    assert!(add(&memory, BASE, u64::MAX).is_err());
     let huge = l.alloc(Order(9), MOV).expect("memory");
     for i in (0..512).rev().step_by(2) {
         l.give(Pfn(huge.0 + i), Order(0), MOV).expect("a part");
@@ -240,10 +228,8 @@ fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
     }
     l.flush().expect("all were in use");
     assert_eq!(memory.free_frames(), 300_000);
-    memory.add(BASE, 100_000).expect("new");
-    memory
-        .add(Pfn(BASE.0 + 400_000), (1 << 20) - 400_000)
-        .expect("new");
+    add(&memory, BASE, 100_000).expect("new");
+    add(&memory, Pfn(BASE.0 + 400_000), (1 << 20) - 400_000).expect("new");
     let gigabytes = take_all(&mut l, 18);
     assert_eq!(gigabytes.len(), 4, "all of it in four pieces");
     memory.validate().expect("a sound state");
@@ -252,7 +238,7 @@ fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
 /// Threads take what can be moved from their own shards, and what cannot from the same.
 #[test]
 fn what_cannot_be_moved_stays_in_one_shard() {
-    let memory = shared(config(4 << 18, 4, 4));
+    let memory: Memory<Lock> = full(config(4 << 18, 4, 4));
     let mut locals: Vec<_> = (0..4).map(|_| memory.local().expect("a local")).collect();
     let mut homes = Vec::new();
     for l in &mut locals {
@@ -267,22 +253,23 @@ fn what_cannot_be_moved_stays_in_one_shard() {
     assert_eq!(memory.counts().tainted_gigabytes, 1);
 }
 
+/// A memory that has not been started, or not rightly, has nothing, and says what is wrong.
 #[test]
 fn what_is_no_memory_is_refused() {
     let ok = config(4096, 1, 1);
-    for bad in [
-        MemoryConfig { shards: 0, ..ok },
-        MemoryConfig { shards: 17, ..ok },
-        MemoryConfig { frames: 0, ..ok },
-        MemoryConfig {
-            base: Pfn(512),
-            ..ok
-        },
-    ] {
-        let mut words = vec![0; MemoryLayout::of(&bad).words + 64];
-        assert!(Memory::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
-    }
-    let mut words = vec![0; MemoryLayout::of(&ok).words];
-    assert!(Memory::<Lock>::new(ok, &mut words[1..]).is_none());
-    assert!(Memory::<Lock>::new(ok, &mut words).is_some());
+    let memory: Memory<Lock> = Memory::new(ok);
+    assert!(memory.local().is_none());
+    assert_eq!(memory.take_one(Order(0), MOV), Err(AllocError::Short));
+    assert_eq!(add(&memory, BASE, 4096), Err(GiveError::NoMemory(BASE)));
+    let room = MemoryLayout::of(&ok);
+    let few = memory.start(&mut [], &mut vec![0; room.locals].leak());
+    assert_eq!(few, Err(StartError::Directory(1)));
+    let one = || Vec::leak(vec![Gigabyte::NONE]);
+    let few = memory.start(one(), &mut vec![0; room.locals - 1].leak());
+    assert_eq!(few, Err(StartError::Words(room.locals)));
+    memory
+        .start(one(), &mut vec![0; room.locals].leak())
+        .expect("enough");
+    let again = memory.start(one(), &mut vec![0; room.locals].leak());
+    assert_eq!(again, Err(StartError::Started));
 }

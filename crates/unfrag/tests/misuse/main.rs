@@ -1,14 +1,15 @@
 //! Wrong calls, and the answer that each must get, with and without debug assertions: an error that names the place, and
 //! nothing has changed.
 //!
-//! - Tables: `engine` (one caller), `shared` (many CPUs), `manager` (the eras' manager).
+//! - Tables: `engine` (one caller), `memory` (many CPUs).
 //! - `model`: right and wrong calls mixed at random, beside a naive allocator. `marks`: watermarks under contention.
 
 mod engine;
-mod manager;
 mod marks;
 mod memory;
 mod model;
+#[path = "../support/mod.rs"]
+mod support;
 
 /// Numbers by chance.
 struct Chance(u64);

@@ -1,9 +1,10 @@
 //! Watermarks under contention: they hold however many CPUs take at a time.
 
+use crate::support::{add, started};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use unfrag::lock_api::{GuardNoSend, RawMutex};
-use unfrag::{Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Marks, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
 const MOV: MigrateType = MigrateType::Movable;
@@ -33,18 +34,17 @@ unsafe impl RawMutex for Slow {
     }
 }
 
-fn memory(cpus: usize, blocks: u32, min: u64) -> Memory<'static, Slow> {
+fn memory(cpus: usize, blocks: u64, min: u64) -> Memory<'static, Slow> {
+    let (low, high) = (min, min);
     let config = MemoryConfig {
         locals: cpus,
-        min,
-        low: min,
         keeps: 128,
+        marks: Marks { min, low, high },
         ..MemoryConfig::new(Pfn(0), blocks * 512)
     };
-    let words = Vec::leak(vec![0; MemoryLayout::of(&config).words]);
-    let shared = Memory::new(config, words).expect("a memory");
-    shared.add(Pfn(0), blocks * 512).expect("new");
-    shared
+    let memory = started(config);
+    add(&memory, Pfn(0), blocks * 512).expect("new");
+    memory
 }
 
 /// All at once, for what only one of them can have. Returns how many frames they got.
@@ -85,7 +85,7 @@ fn no_number_of_cpus_gets_below_the_min_mark() {
         let wanted = (ROUNDS * cpus as u64) << order;
         let got = all_at_once(&memory, cpus, order, false);
         let left = memory.counts().free;
-        assert_eq!(left, u64::from(blocks) * 512 - got, "nothing is lost");
+        assert_eq!(left, blocks * 512 - got, "nothing is lost");
         assert!(left >= min, "order {order}: {left} are left of {min}");
         assert_eq!(memory.free_frames(), left, "the totals are exact");
         assert_eq!(memory.take_short(), got < wanted);

@@ -1,24 +1,29 @@
 //! Memory that many CPUs share, and what each of them has.
 
+use crate::support::{add, started};
 use unfrag::maps::GiveError::{
-    self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present, TooManyHoles,
+    self, InUse, NoFrames, NoMemory, NoTables, NotABlock, NotTaken, Present, TooManyHoles,
 };
-use unfrag::moves::{Evacuator, Move};
+use unfrag::maps::{EngineLayout, Gigabyte};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
-use unfrag::{Barrier, Local, MAX_SHARDS, Memory, MemoryConfig, MemoryLayout};
+use unfrag::{
+    Area, Barrier, Local, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, NodeId,
+    StartError,
+};
 
 pub type Lock = spin::Mutex<()>;
 const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 /// Two shards; memory is in both, with a hole between them.
 const BASE: u64 = 1 << 20;
-const FRAMES: u32 = (1 << 18) + 5000;
+const FRAMES: u64 = 2 << 18;
 const SECOND: u64 = BASE + (1 << 18);
 
 /// A block, its order, and what is wrong with it.
 type Row = (u64, u8, fn(Pfn) -> GiveError);
 /// A range, what is wrong with it, and where.
-type AddRow = (u64, u32, fn(Pfn) -> GiveError, u64);
+type AddRow = (u64, u64, fn(Pfn) -> GiveError, u64);
 
 pub fn free(l: &mut Local<'_, '_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
     // SAFETY: nothing is at a frame, so nobody can use one.
@@ -30,11 +35,6 @@ pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError
     unsafe { s.give_one(Pfn(p), Order(order), MOV) }
 }
 
-pub fn shared(config: MemoryConfig) -> Memory<'static, Lock> {
-    let words = Vec::leak(vec![!0; MemoryLayout::of(&config).words]);
-    Memory::new(config, words).expect("a memory")
-}
-
 /// The barrier of locals that one thread has.
 pub fn one_thread() -> Barrier {
     // SAFETY: none of them is in a call while another one is.
@@ -42,17 +42,15 @@ pub fn one_thread() -> Barrier {
 }
 
 fn config() -> MemoryConfig {
-    MemoryConfig {
-        shards: 2,
-        locals: 2,
-        ..MemoryConfig::new(Pfn(BASE), FRAMES)
-    }
+    MemoryConfig::new(Pfn(BASE), FRAMES)
+        .with_shards(2)
+        .with_locals(2)
 }
 
 fn two_parts() -> Memory<'static, Lock> {
-    let s = shared(config());
-    s.add(Pfn(BASE + 3), 4000).expect("new");
-    s.add(Pfn(SECOND), 4500).expect("new");
+    let s = started(config());
+    add(&s, Pfn(BASE + 3), 4000).expect("new");
+    add(&s, Pfn(SECOND), 4500).expect("new");
     s
 }
 
@@ -70,8 +68,8 @@ const NO_BLOCKS: [Row; 19] = [
     (0, 0, NoMemory),
     (0, 9, NoMemory),
     (u64::MAX, 0, NoMemory),
-    (BASE + FRAMES as u64, 0, NoMemory),
-    (BASE + FRAMES as u64, 9, NoMemory),
+    (BASE + FRAMES, 0, NoMemory),
+    (BASE + FRAMES, 9, NoMemory),
     (BASE + (1 << 32), 0, NoMemory),
     (BASE + 512 + 3, 9, NotABlock),
     (BASE + 512 + 256, 9, NotABlock),
@@ -79,7 +77,7 @@ const NO_BLOCKS: [Row; 19] = [
     (BASE + 514, 2, NotABlock),
     (SECOND + 512, 10, NotABlock),
     // It would end beyond the memory.
-    (SECOND + 4608, 9, NotABlock),
+    (BASE + FRAMES - 2, 2, NotABlock),
     (BASE, 19, NotABlock),
     (BASE, 32, NotABlock),
     (BASE, 33, NotABlock),
@@ -157,20 +155,20 @@ fn memory_is_added_once() {
         (SECOND + 4499, 1, Present, SECOND + 4499),
         (BASE, 0, NoFrames, BASE),
         (BASE - 1, 1, NoMemory, BASE - 1),
-        (0, u32::MAX, NoMemory, 0),
+        (0, u64::MAX, NoMemory, 0),
         (u64::MAX, 1, NoMemory, u64::MAX),
-        (BASE, u32::MAX, NoMemory, BASE + FRAMES as u64),
-        (BASE + FRAMES as u64, 1, NoMemory, BASE + FRAMES as u64),
-        (SECOND + 4999, 2, NoMemory, BASE + FRAMES as u64),
+        (BASE, u64::MAX, NoMemory, BASE + FRAMES),
+        (BASE + FRAMES, 1, NoMemory, BASE + FRAMES),
+        (BASE + FRAMES - 1, 2, NoMemory, BASE + FRAMES),
         (BASE + (1 << 40), 1, NoMemory, BASE + (1 << 40)),
     ];
     for (p, n, why, at) in rows {
-        assert_eq!(s.add(Pfn(p), n), Err(why(Pfn(at))), "{p:#x} {n}");
+        assert_eq!(add(&s, Pfn(p), n), Err(why(Pfn(at))), "{p:#x} {n}");
         assert_eq!(state(&s).2, before.2);
     }
     give_one(&s, used, 0).expect("in use");
     assert_eq!(state(&s), before);
-    s.add(Pfn(BASE + 8192), (1 << 18) - 8192).expect("new");
+    add(&s, Pfn(BASE + 8192), (1 << 18) - 8192).expect("new");
 }
 
 #[test]
@@ -208,11 +206,11 @@ fn a_request_that_cannot_be_served_says_why() {
 fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
     for kept in [0, 1, 2, 3, 9] {
         for atomic in [false, true] {
-            let s = shared(MemoryConfig {
+            let s = started(MemoryConfig {
                 keeps: 128,
                 ..MemoryConfig::new(Pfn(0), 1 << 14)
             });
-            s.add(Pfn(0), 1 << 14).expect("new");
+            add(&s, Pfn(0), 1 << 14).expect("new");
             let mut l = s.local().expect("a local");
             let all: Vec<Pfn> = std::iter::from_fn(|| l.alloc(Order(kept), MOV).ok()).collect();
             let half = all.len().min(8);
@@ -234,60 +232,94 @@ fn what_the_cpu_keeps_is_asked_before_a_request_fails() {
     }
 }
 
+/// What is wrong with a configuration is said, and nothing is started.
 #[test]
 #[cfg_attr(miri, ignore = "it takes all frames, many times")]
-fn a_memory_that_cannot_be_is_none() {
-    let good = config();
-    let mut words = vec![0; MemoryLayout::of(&good).words + 4096];
-    for bad in [
-        MemoryConfig { shards: 0, ..good },
-        MemoryConfig {
-            shards: MAX_SHARDS + 1,
-            ..good
-        },
-        MemoryConfig {
-            shards: usize::MAX,
-            ..good
-        },
-        MemoryConfig { frames: 0, ..good },
-        MemoryConfig {
-            frames: u32::MAX,
-            ..good
-        },
-        MemoryConfig {
-            base: Pfn(512),
-            ..good
-        },
-        MemoryConfig {
-            base: Pfn(u64::MAX << 18),
-            frames: u32::MAX >> 10,
-            ..good
-        },
-        MemoryConfig {
-            locals: 1 << 40,
-            ..good
-        },
-        MemoryConfig {
-            locals: usize::MAX,
-            ..good
-        },
-        MemoryConfig {
-            locals: usize::MAX / 16,
-            ..good
-        },
-    ] {
-        assert!(Memory::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
+fn a_memory_that_cannot_be_is_not_started() {
+    let area = Area {
+        start: Pfn(BASE),
+        frames: FRAMES,
+        node: NodeId(0),
+        shards: 1,
+        is_low: false,
+    };
+    let later = |frames| Area {
+        start: Pfn(BASE + frames),
+        ..area
+    };
+    let at = |start, frames| Area {
+        start: Pfn(start),
+        frames,
+        ..area
+    };
+    let good = MemoryConfig::of(area);
+    let shards = |shards| Area { shards, ..area };
+    let node = |node| Area {
+        node: NodeId(node),
+        ..area
+    };
+    let none = shards(0);
+    let three = shards(3);
+    let all = shards(usize::MAX);
+    let (empty, odd) = (at(BASE, 0), at(512, FRAMES));
+    let (last, long) = (at(u64::MAX << 19, FRAMES), at(0, u64::MAX));
+    let many = (0..MAX_SHARDS as u64).fold(good, |c, i| c.and(later((i + 1) << 19)));
+    let rows = [
+        (MemoryConfig::of(none), StartError::Area(none)),
+        (MemoryConfig::of(three), StartError::Area(three)),
+        (MemoryConfig::of(all), StartError::Area(all)),
+        (MemoryConfig::of(empty), StartError::Area(empty)),
+        (MemoryConfig::of(odd), StartError::Area(odd)),
+        (MemoryConfig::of(last), StartError::Overlap(last)),
+        (MemoryConfig::of(long), StartError::Overlap(long)),
+        (good.and(area), StartError::Overlap(area)),
+        (
+            good.and(later(1 << 18)),
+            StartError::Overlap(later(1 << 18)),
+        ),
+        (
+            MemoryConfig::of(node(MAX_NODES as u8)),
+            StartError::Node(NodeId(MAX_NODES as u8)),
+        ),
+        (MemoryConfig::of(node(255)), StartError::Node(NodeId(255))),
+        (many, StartError::TooManyShards(MAX_SHARDS + 1)),
+        (
+            good.with_locals(1 << 40),
+            StartError::Words(MemoryLayout::of(&good.with_locals(1 << 40)).locals),
+        ),
+        (good.with_locals(usize::MAX), StartError::Words(usize::MAX)),
+        (
+            good.with_locals(usize::MAX / 16),
+            StartError::Words(usize::MAX),
+        ),
+    ];
+    for (bad, why) in rows {
+        let memory: Memory<Lock> = Memory::new(bad);
+        let directory = (0..1 << 14).map(|_| Gigabyte::NONE).collect();
+        let mut words = vec![0; 1 << 16].leak();
+        let before = words.len();
+        assert_eq!(memory.start(Vec::leak(directory), &mut words), Err(why));
+        assert!(!why.to_string().is_empty());
+        assert_eq!(words.len(), before, "nothing was taken");
+        assert!(memory.local().is_none());
     }
-    assert!(Memory::<Lock>::new(good, &mut words).is_some());
+    let memory = started::<Lock>(good.and(later(1 << 19)));
+    let few = memory.add(
+        Pfn(BASE),
+        FRAMES,
+        &mut vec![0; EngineLayout::of(Pfn(BASE), FRAMES).words - 8].leak(),
+    );
+    assert_eq!(few, Err(NoTables(Pfn(BASE))));
+    assert_eq!(state(&memory), (0, 0, 0));
     // Marks beyond all memory: nobody gets a frame but who cannot wait; and what is kept has bounds.
     for keeps in [0, 1, 1000, u32::MAX] {
-        let s = shared(MemoryConfig {
-            min: u64::MAX,
-            low: u64::MAX,
+        let (min, low, high) = (u64::MAX, u64::MAX, u64::MAX);
+        let s = started(MemoryConfig {
             keeps,
+            marks: Marks { min, low, high },
             ..MemoryConfig::new(Pfn(0), 4096)
         });
-        s.add(Pfn(0), 4096).expect("new");
+        add(&s, Pfn(0), 4096).expect("new");
         let mut l = s.local().expect("a local");
         assert!(s.local().is_none(), "one of them");
         assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
@@ -330,11 +362,11 @@ fn a_double_free_that_is_found_is_the_last_one() {
 #[cfg_attr(miri, ignore = "it takes all frames, many times")]
 fn a_double_free_that_a_drain_finds_is_counted() {
     for order in [0, 1, 3, 9] {
-        let s = shared(MemoryConfig {
+        let s = started::<Lock>(MemoryConfig {
             barrier: Some(one_thread()),
             ..config()
         });
-        s.add(Pfn(SECOND), 4500).expect("new");
+        add(&s, Pfn(SECOND), 4500).expect("new");
         let (mut one, mut other) = (s.local().expect("a local"), s.local().expect("a local"));
         let p = one.alloc(Order(order), MOV).expect("memory").0;
         one.flush().expect("in use");
@@ -364,7 +396,7 @@ fn an_evacuator_frees_only_what_it_asked_for() {
     }
     drop(l);
     let before = state(&s);
-    let mut e = Evacuator::new(&s, 1, 1000, 512);
+    let mut e = Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(1000));
     let Move::Frame(from) = e.step() else {
         panic!("there is something to move");
     };
@@ -396,7 +428,7 @@ fn an_evacuator_frees_only_what_it_asked_for() {
 /// Texts of all errors name the frame, and what helps.
 #[test]
 fn errors_name_the_frame_and_the_way_out() {
-    let all: [fn(Pfn) -> GiveError; 7] = [
+    let all: [fn(Pfn) -> GiveError; 8] = [
         NotTaken,
         NotABlock,
         NoMemory,
@@ -404,6 +436,7 @@ fn errors_name_the_frame_and_the_way_out() {
         Present,
         NoFrames,
         TooManyHoles,
+        NoTables,
     ];
     for why in all {
         let why = why(Pfn(0xabcde));
@@ -413,11 +446,11 @@ fn errors_name_the_frame_and_the_way_out() {
 }
 
 fn busy() -> Memory<'static, Lock> {
-    let s = shared(MemoryConfig {
+    let s = started(MemoryConfig {
         keeps: 128,
         ..MemoryConfig::new(Pfn(0), 1 << 15)
     });
-    s.add(Pfn(0), 1 << 15).expect("new");
+    add(&s, Pfn(0), 1 << 15).expect("new");
     s
 }
 

@@ -1,13 +1,14 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::memory::{Lock, free, give_one, one_thread, shared};
+use super::memory::{Lock, free, give_one, one_thread};
 use super::{Chance, setting};
+use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
-use unfrag::maps::{Engine, EngineLayout};
-use unfrag::moves::{Evacuator, Move};
-use unfrag::{Local, Memory, MemoryConfig};
+use unfrag::maps::{Engine, EngineLayout, Gigabyte};
+use unfrag::moves::{Evacuator, Goal, Limits, Move};
+use unfrag::{Local, Marks, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
 const TYPES: [MigrateType; 3] = [
@@ -31,28 +32,29 @@ impl Model {
         self.0.iter().filter(|&&f| f == what).count() as u64
     }
 
-    fn set(&mut self, at: u32, n: u32, from: Frame, to: Frame) {
+    fn set(&mut self, at: u64, n: u64, from: Frame, to: Frame) {
         for f in &mut self.0[at as usize..(at + n) as usize] {
             assert_eq!(std::mem::replace(f, to), from, "frame of {at:#x}");
         }
     }
 
-    fn range(&self, start: u32, n: u32) -> Result<&[Frame], GiveError> {
-        let end = u64::from(start) + u64::from(n);
+    fn range(&self, start: u64, n: u64) -> Result<&[Frame], GiveError> {
         let len = self.0.len() as u64;
-        if end > len {
-            return Err(NoMemory(Pfn(u64::from(start).max(len))));
+        if start >= len {
+            return Err(NoMemory(Pfn(start)));
         }
         if n == 0 {
-            return Err(NoFrames(Pfn(start.into())));
+            return Err(NoFrames(Pfn(start)));
         }
+        let end = start.checked_add(n).filter(|&end| end <= len);
+        let end = end.ok_or(NoMemory(Pfn(len)))?;
         Ok(&self.0[start as usize..end as usize])
     }
 
     /// What giving a block back answers.
-    fn give(&mut self, at: u32, order: u8) -> Result<(), GiveError> {
-        let pfn = Pfn(at.into());
-        if order > 18 || u64::from(at) % (1 << order) != 0 {
+    fn give(&mut self, at: u64, order: u8) -> Result<(), GiveError> {
+        let pfn = Pfn(at);
+        if order > 18 || at % (1u64 << order) != 0 {
             return Err(NotABlock(pfn));
         }
         let own = self.range(at, 1 << order).map_err(|_| NoMemory(pfn))?;
@@ -67,7 +69,7 @@ impl Model {
     }
 
     /// What giving a range back answers: aligned parts, as large as they can be.
-    fn give_range(&mut self, start: u32, n: u32) -> Result<(), GiveError> {
+    fn give_range(&mut self, start: u64, n: u64) -> Result<(), GiveError> {
         self.range(start, n)?;
         let (mut at, end, mut result) = (start, start + n, Ok(()));
         while at < end {
@@ -86,11 +88,11 @@ fn kind(result: Result<(), GiveError>) -> Option<std::mem::Discriminant<GiveErro
 }
 
 /// A place, mostly within the memory and near what matters, sometimes anywhere.
-fn place(c: &mut Chance, frames: u32) -> u32 {
+fn place(c: &mut Chance, frames: u64) -> u64 {
     match c.below(12) {
-        0 => c.of(&[0, frames - 1, frames, frames + 1, u32::MAX, u32::MAX - 511]),
-        1..=4 => c.below((frames / 512 + 1).into()) as u32 * 512,
-        _ => c.below(frames.into()) as u32,
+        0 => c.of(&[0, frames - 1, frames, frames + 1, u64::MAX, u64::MAX - 511]),
+        1..=4 => c.below(frames / 512 + 1) * 512,
+        _ => c.below(frames),
     }
 }
 
@@ -110,32 +112,35 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
     for seed in first..first + seeds {
         println!("seed {seed}");
         let mut c = Chance(seed);
-        let frames = 512 * 12 + c.below(512) as u32;
-        let mut memory = vec![!0; EngineLayout::of(frames).words];
-        let mut e = Engine::new(frames, &mut memory).expect("memory");
-        let mut model = Model(vec![Frame::Absent; frames as usize]);
+        let frames = 512 * 12 + c.below(512);
+        let mut memory = vec![!0; EngineLayout::GIGABYTE];
+        let mut words = &mut memory[..];
+        let mut e = Engine::new(Pfn(0), [Gigabyte::NONE]).expect("an engine");
+        // The rest of the gigabyte is never memory.
+        let mut model = Model(vec![Frame::Absent; 1 << 18]);
         for _ in 0..steps {
             let (at, mt) = (place(&mut c, frames), TYPES[c.below(3) as usize]);
             let n = c.of(&[0, 1, 2, 7, 64, 511, 512, 513, 1024, 3000]);
             let answer = match c.below(9) {
                 0 => {
-                    let n = if c.below(20) == 0 { u32::MAX } else { n };
+                    let n = if c.below(20) == 0 { u64::MAX } else { n };
                     let own = model.range(at, n).map(<[Frame]>::to_vec);
                     let right = match own {
                         Err(why) => Err(why),
+                        Ok(_) if at + n > frames => continue,
                         Ok(own) if own.iter().all(|&f| f == Frame::Absent) => {
                             model.set(at, n, Frame::Absent, Frame::Free);
                             Ok(())
                         }
                         Ok(_) => Err(Present(Pfn(0))),
                     };
-                    let got = e.add(at, n);
+                    let got = e.add(Pfn(at), n, &mut words);
                     assert_eq!(kind(got), kind(right), "add {at:#x} {n}: {got:?}");
                     got
                 }
                 1 => {
                     let own = model.range(at, n).map(<[Frame]>::to_vec);
-                    let got = e.take_range(at, n, mt);
+                    let got = e.take_range(Pfn(at), n, mt);
                     match own {
                         Err(why) => assert_eq!(got, Err(why), "take_range {at:#x} {n}"),
                         Ok(own) if own.iter().all(|&f| f == Frame::Free) => {
@@ -152,15 +157,15 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
                 }
                 2 => {
                     let right = model.give_range(at, n);
-                    let got = e.give_range(at, n, mt);
+                    let got = e.give_range(Pfn(at), n, mt);
                     assert_eq!(got, right, "give_range {at:#x} {n}");
                     got
                 }
                 3 => {
                     let align = order(&mut c);
-                    if let Some(at) = e.take_run(n, Order(align), mt, true) {
-                        assert_eq!(u64::from(at) % (1 << align), 0);
-                        model.set(at, n, Frame::Free, Frame::Used);
+                    if let Some(at) = e.take_run(n as u32, Order(align), mt, true) {
+                        assert_eq!(at.0 % (1 << align), 0);
+                        model.set(at.0, n, Frame::Free, Frame::Used);
                     }
                     Ok(())
                 }
@@ -189,7 +194,7 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
             e.validate().expect("a sound state");
             let counts = e.counts();
             assert_eq!(counts.free, model.count(Frame::Free));
-            assert_eq!(counts.present, frames as u64 - model.count(Frame::Absent));
+            assert_eq!(counts.present, (1 << 18) - model.count(Frame::Absent));
         }
     }
     assert!(cfg!(miri) || wrong > 4000, "{wrong} were wrong");
@@ -216,17 +221,20 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
     for seed in first..first + seeds {
         println!("seed {seed}");
         let mut c = Chance(seed);
-        let frames = 512 * 16 + c.below(512) as u32;
-        let s = shared(MemoryConfig {
-            locals: 2,
+        let frames = 512 * 16 + c.below(512);
+        let marks = Marks {
             min: c.below(600),
+            ..Marks::NONE
+        };
+        let s = started(MemoryConfig {
+            locals: 2,
+            marks,
             barrier: (seed % 3 > 0).then(one_thread),
             ..MemoryConfig::new(Pfn(1 << 18), frames)
         });
         let base = 1 << 18;
-        let start = c.below(600) as u32;
-        s.add(Pfn(base + u64::from(start)), frames - start)
-            .expect("new");
+        let start = c.below(600);
+        add(&s, Pfn(base + start), frames - start).expect("new");
         let mut locals: [Option<Local<'_, '_, Lock>>; 2] = [s.local(), s.local()];
         let mut owned = Owned::new();
         for _ in 0..steps {
@@ -250,8 +258,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     assert!(order <= 18 || got.is_err());
                 }
                 4..=6 => {
-                    let Some((&p, &order)) = owned.range(base + c.below(frames.into())..).next()
-                    else {
+                    let Some((&p, &order)) = owned.range(base + c.below(frames)..).next() else {
                         continue;
                     };
                     owned.remove(&p);
@@ -268,19 +275,29 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                 }
                 7 => {
                     // No block begins there, or it is not in use.
-                    let (p, order) = (c.below(frames.into()) | 1, c.of(&[1, 3, 9, 10, 19, 64]));
+                    let (p, order) = (c.below(frames) | 1, c.of(&[1, 3, 9, 10, 19, 64]));
                     assert!(free(l, base + p, order).is_err());
                     assert!(give_one(&s, base + p, order).is_err());
                     assert!(free(l, p, 0).is_err(), "it is below the memory");
-                    assert!(s.add(Pfn(base + c.below(frames.into())), 1000).is_err());
+                    assert!(add(&s, Pfn(base + start + c.below(frames - start)), 1000).is_err());
                     if start > 0 {
-                        let absent = base + c.below(start.into());
+                        let absent = base + c.below(start);
                         assert_eq!(give_one(&s, absent, 0), Err(NoMemory(Pfn(absent))));
                     }
                 }
                 8 => {
                     l.flush().expect("in use");
-                    let mut e = Evacuator::new(&s, 1, 2000, 500);
+                    let goal = match c.below(6) {
+                        0 => Goal::Run(c.of(&[Order(9), Order(10), Order(18), Order(3)])),
+                        1..3 => Goal::Range {
+                            start: Pfn(base + c.below(frames.into())),
+                            frames: 1 + c.below(1500),
+                        },
+                        3 => Goal::Ahead { blocks: 3 },
+                        _ => Goal::Blocks(1),
+                    };
+                    let limits = Limits::NONE.copies(2000).most(500).mt(MigrateType::Movable);
+                    let mut e = Evacuator::new(&s, goal, limits);
                     while let Move::Frame(from) = e.step() {
                         let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
                             continue;
@@ -298,6 +315,14 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                         if c.below(200) == 0 {
                             break;
                         }
+                    }
+                    // Some are kept, frame by frame.
+                    if let Ok(claimed) = e.into_claimed()
+                        && c.below(2) == 0
+                    {
+                        let n = claimed.frames();
+                        let first = claimed.into_pfn().0;
+                        (first..first + n).for_each(|p| own(&mut owned, Pfn(p), 0));
                     }
                 }
                 _ => {
@@ -318,16 +343,16 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
             give_one(&s, p, order).expect("in use");
         }
         drop(locals);
-        assert_eq!(s.free_frames(), u64::from(frames - start));
-        assert_eq!(s.counts().free, u64::from(frames - start));
+        assert_eq!(s.free_frames(), frames - start);
+        assert_eq!(s.counts().free, frames - start);
         assert_eq!(s.counts().holding, [0; 3]);
         assert_eq!(s.refused(), 0);
     }
 }
 
 /// What is not somebody's is free, or kept.
-fn check(s: &Memory<'_, Lock>, owned: &Owned, present: u32) {
+fn check(s: &Memory<'_, Lock>, owned: &Owned, present: u64) {
     s.validate().expect("a sound state");
     let used: u64 = owned.values().map(|o| 1u64 << o).sum();
-    assert!(s.counts().free + used <= present.into());
+    assert!(s.counts().free + used <= present);
 }

@@ -2,7 +2,7 @@
 
 use super::super::metric::Metrics;
 use super::numbers::{percent, seconds};
-use unfrag::{Gfp, Order};
+use unfrag_eras::{Gfp, Order};
 use unfrag_machine::bare::{Bare, Holes, Kept};
 use unfrag_machine::{Nanos, Rng};
 

@@ -5,7 +5,7 @@
 
 use super::super::metric::Metrics;
 use super::numbers::{add_percentiles, percent, seconds};
-use unfrag::{Gfp, Order};
+use unfrag_eras::{Gfp, Order};
 use unfrag_machine::bare::{Bare, Holes, Kept, Spent};
 use unfrag_machine::{Nanos, Rng};
 

@@ -2,7 +2,7 @@
 
 use super::super::metric::Metrics;
 use super::numbers::{percent, seconds};
-use unfrag::Order;
+use unfrag_eras::Order;
 use unfrag_machine::Rng;
 use unfrag_machine::bare::{Bare, Holes, Kept};
 

@@ -5,7 +5,7 @@ use super::super::variant::Kernel;
 use crate::error::{Asked, Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use unfrag::{ConfigError, Sysctl};
+use unfrag_eras::{ConfigError, Sysctl};
 use unfrag_machine::Calibration;
 use unfrag_machine::bare::{Description, Holes};
 

@@ -1,7 +1,7 @@
 //! Trees of a small model beside a snapshot made by hand.
 
 use super::*;
-use unfrag::{Builder, Gfp, NodeId, NullHost, Order, Pfn, Request, ZoneConfig};
+use unfrag_eras::{Builder, Gfp, NodeId, NullHost, Order, Pfn, Request, ZoneConfig};
 use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, UnusableIndex};
 use unfrag_linux::recording::SnapshotFile;
 
@@ -129,7 +129,7 @@ fn model_values_replace_recorded_ones() {
         assert_eq!(meminfo.get("MemTotal"), Some(4 * 65536));
         for order in 0..=10 {
             let unusable = UnusableIndex::parse(get(&tree, "unusable_index").unwrap()).unwrap();
-            let expected = unfrag::stat::unusable_index(&view.nr_free, Order(order));
+            let expected = unfrag_eras::stat::unusable_index(&view.nr_free, Order(order));
             assert_eq!(
                 unusable.zones[0].thousandths[usize::from(order)],
                 expected as i32

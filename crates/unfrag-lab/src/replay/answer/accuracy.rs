@@ -9,7 +9,7 @@ use super::report::{Accuracy, HugeFaults, HugeWait, Measure, Sample, SnapshotErr
 use crate::replay::model::{FaultWork, HugeFaultCounts};
 use crate::report::number::rank;
 use std::collections::BTreeMap;
-use unfrag::Order;
+use unfrag_eras::Order;
 use unfrag_machine::Calibration;
 use unfrag_machine::mm::MemCosts;
 

@@ -3,7 +3,7 @@
 use super::report::BlockMap;
 use super::sample::ModelBlock;
 use crate::replay::model::Sim;
-use unfrag::MigrateType;
+use unfrag_eras::MigrateType;
 
 /// Builds the map of pageblocks, row by row.
 pub(crate) struct BlockMapBuilder {

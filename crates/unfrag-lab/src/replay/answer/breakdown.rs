@@ -7,7 +7,7 @@
 use super::report::Failure;
 use crate::report::number::thousands;
 use std::collections::BTreeMap;
-use unfrag::Order;
+use unfrag_eras::Order;
 use unfrag_linux::gfp_text;
 
 /// Such failures, of all allocations, that are too many: one in so many, and so many at least.
@@ -55,10 +55,10 @@ pub(super) fn breakdown(
 /// Whether a kernel does all it can before it fails this request.
 fn must_succeed(f: &Failure) -> bool {
     let gfp = gfp_text::Era::V5_1.parse(&f.gfp).unwrap_or(0);
-    let gfp = unfrag::Gfp::from_bits_retain(gfp as u32);
-    let gives_up = unfrag::Gfp::NORETRY | unfrag::Gfp::RETRY_MAYFAIL;
+    let gfp = unfrag_eras::Gfp::from_bits_retain(gfp as u32);
+    let gives_up = unfrag_eras::Gfp::NORETRY | unfrag_eras::Gfp::RETRY_MAYFAIL;
     Order(f.order) <= Order::COSTLY
-        && gfp.contains(unfrag::Gfp::DIRECT_RECLAIM)
+        && gfp.contains(unfrag_eras::Gfp::DIRECT_RECLAIM)
         && !gfp.intersects(gives_up)
 }
 

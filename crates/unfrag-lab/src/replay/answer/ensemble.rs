@@ -17,7 +17,7 @@ use crate::replay::causes::AS_RECORDED;
 use crate::replay::model::ReplayHost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_linux::recording::Snapshot;
 
 /// Members, if nothing else is asked for.

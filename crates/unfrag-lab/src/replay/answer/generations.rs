@@ -6,7 +6,7 @@
 use crate::era::settings::{RecordedSettings, Setting};
 use crate::era::sysctl;
 use crate::replay::causes::reclaimed_by_generations;
-use unfrag::kernel::Preset;
+use unfrag_eras::kernel::Preset;
 use unfrag_linux::recording::Snapshot;
 
 /// `/sys/kernel/mm/lru_gen/enabled`.

@@ -228,7 +228,7 @@ mod tests {
             }
         }
         let defer = ask(&blind, DEFRAG, "never").unwrap();
-        assert_eq!(defer.effort, Some([unfrag::Gfp::empty(); 2]));
+        assert_eq!(defer.effort, Some([unfrag_eras::Gfp::empty(); 2]));
         let always = ask(&advised, DEFRAG, "madvise").unwrap();
         assert_eq!(always.advised, Advised::All);
         let set = [Setting::new(ENABLED, "never@5").unwrap()];

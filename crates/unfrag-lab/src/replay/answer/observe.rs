@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::geometry::large_order;
 use crate::replay::causes::{Action, Causes, Classes, causes};
 use crate::replay::model::Prepared;
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;

@@ -11,7 +11,7 @@ use crate::replay::causes::RecordedReclaim;
 use crate::replay::model::{Prepared, recorded_preset};
 use crate::replay::start::StartChoice;
 use std::collections::BTreeSet;
-use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
+use unfrag_eras::kernel::{MarkGap, PRESETS, Preset, preset};
 
 /// A kernel and its settings.
 pub(super) struct Question<'q> {

@@ -5,7 +5,7 @@ use super::sample;
 use crate::error::Result;
 use crate::replay::model::Prepared;
 use crate::replay::start::holds;
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 use unfrag_linux::recording::Snapshot;
 
 impl Prepared<'_> {
@@ -29,7 +29,7 @@ impl Prepared<'_> {
             .zones
             .iter()
             .map(|z| {
-                let of = |c: &unfrag::ZoneConfig| {
+                let of = |c: &unfrag_eras::ZoneConfig| {
                     u32::from(c.node.0) == z.node && c.kind.name() == z.zone
                 };
                 self.start.zones.iter().map(|f| f.config).find(of)
@@ -49,7 +49,7 @@ impl Prepared<'_> {
             let Some(frame) = op.frame(&self.causes.stacks) else {
                 return;
             };
-            let inside = |c: &unfrag::ZoneConfig| holds(c, Pfn(frame.into()));
+            let inside = |c: &unfrag_eras::ZoneConfig| holds(c, Pfn(frame.into()));
             if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
                 sum[i] += op.pages_taken();
             }

@@ -7,10 +7,10 @@ use crate::host::Host;
 use crate::replay::model::ReplayHost;
 use crate::replay::start::shown::{MOST_PAGES, by_order, within};
 use std::collections::BTreeMap;
-use unfrag::frame::NR_TYPES;
-use unfrag::inspect::BlockView;
-use unfrag::stat::unusable_index;
-use unfrag::{Geometry, Manager, MigrateType, Order, Pfn};
+use unfrag_eras::frame::NR_TYPES;
+use unfrag_eras::inspect::BlockView;
+use unfrag_eras::stat::unusable_index;
+use unfrag_eras::{Geometry, Manager, MigrateType, Order, Pfn};
 use unfrag_linux::recording::Snapshot;
 
 /// A pageblock: first frame, type and content.

@@ -5,7 +5,7 @@
 use crate::era::settings::{RecordedSettings, Setting};
 use crate::era::sysctl;
 use crate::error::{Asked, Error, Result};
-use unfrag::Sysctl;
+use unfrag_eras::Sysctl;
 
 /// `vm.compaction_proactiveness`.
 pub(super) const PROACTIVENESS: &str = "vm.compaction_proactiveness";

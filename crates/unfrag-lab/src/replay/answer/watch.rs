@@ -1,7 +1,7 @@
 //! An observer of a replay while it runs.
 
 use crate::replay::model::ReplayHost;
-use unfrag::Manager;
+use unfrag_eras::Manager;
 use unfrag_linux::recording::Snapshot;
 
 /// Observes a replay. Both methods do nothing unless they are overridden.

@@ -1,6 +1,6 @@
 //! Requests for huge pages: those of faults and of khugepaged, not those of page cache.
 
-use unfrag::{Gfp, Order};
+use unfrag_eras::{Gfp, Order};
 
 /// Flags that each request for a huge page of a process has. Those of a block of page cache, which may be as large, lack
 /// `__GFP_NOMEMALLOC`.

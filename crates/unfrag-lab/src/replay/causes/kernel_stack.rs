@@ -1,6 +1,6 @@
 //! Kernel stacks: taken in bulk, without an event.
 
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// Pages of a kernel stack.
 pub(super) const STACK_PAGES: usize = 4;

@@ -3,7 +3,7 @@
 use super::operations::{Action, Op};
 use super::walk::{Kswapd, Walk};
 use crate::error::Result;
-use unfrag::NodeId;
+use unfrag_eras::NodeId;
 
 /// From the last page event of a run to kswapd's sleep: a short sleep of a tenth of a second, and what it
 /// takes to get there.

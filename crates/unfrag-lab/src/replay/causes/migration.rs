@@ -4,7 +4,7 @@ use super::found::{DaemonRun, FIRST_ALLOC, FIRST_FREE};
 use super::operations::Action;
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 use unfrag_linux::event::Block;
 
 impl Walk {

@@ -5,7 +5,7 @@
 
 use super::kernel_stack::STACK_PAGES;
 use std::ops::Range;
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::{Gfp, NodeId};
 
 /// No frame.
 pub const NONE: u32 = u32::MAX;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::input::store::{Room, Store};
 use std::ops::Range;
 use std::sync::Arc;
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::{Gfp, NodeId};
 
 /// Operations of a chunk, at most: decoded, they stay in a CPU's cache.
 const CHUNK_OPS: usize = 4096;

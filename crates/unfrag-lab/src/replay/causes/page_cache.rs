@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::input::bits::Bits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_linux::event::page::Cache;
 use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
 

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::input::bits::Bits;
 use crate::input::{EventSource, Input};
 use std::collections::BTreeMap;
-use unfrag::NodeId;
+use unfrag_eras::NodeId;
 use unfrag_linux::event::Roles;
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::procfs::vmstat::VmStat;

@@ -1,6 +1,6 @@
 //! The states of a task while the trace is walked.
 
-use unfrag::NodeId;
+use unfrag_eras::NodeId;
 use unfrag_linux::event::Role;
 
 /// The node whose kswapd a task of this role is.

@@ -13,7 +13,7 @@ use super::operations::{Action, Op};
 use crate::error::Result;
 use crate::geometry::large_order;
 use crate::input::running_sum::RunningSum;
-use unfrag::{Geometry, Gfp, MigrateType};
+use unfrag_eras::{Geometry, Gfp, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 

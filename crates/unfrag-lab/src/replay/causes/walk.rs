@@ -16,7 +16,7 @@ use crate::geometry::recorded::on_host;
 use crate::input::{Cpus, Input};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use unfrag::{Geometry, NodeId, Pfn};
+use unfrag_eras::{Geometry, NodeId, Pfn};
 use unfrag_linux::event::page::{Alloc, Block};
 use unfrag_linux::event::{At, Kind, Role, Roles};
 use unfrag_linux::recording::IN_INTERRUPT;

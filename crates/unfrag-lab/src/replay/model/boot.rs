@@ -4,9 +4,9 @@ use super::host::ReplayHost;
 use crate::error::{Error, Result};
 use crate::replay::start::holds;
 use crate::replay::start::{Frame, Start};
-use unfrag::kernel::{Pcp, Reserve, Rules, Sysctl};
-use unfrag::restore::{Restore, RestoreError, SetSizes};
-use unfrag::{Config, CpuId, Geometry, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
+use unfrag_eras::kernel::{Pcp, Reserve, Rules, Sysctl};
+use unfrag_eras::restore::{Restore, RestoreError, SetSizes};
+use unfrag_eras::{Config, CpuId, Geometry, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
 
 /// What of the recorded kernel's own sizes a model keeps.
 #[derive(Clone, Copy)]

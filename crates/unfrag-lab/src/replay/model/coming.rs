@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::replay::causes::ops::Decoder;
 use crate::replay::causes::{Op, Ops};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use unfrag::MigrateType;
+use unfrag_eras::MigrateType;
 
 /// Operations that are held, at least, as long as there are so many.
 const HELD: usize = 1 << 15;

@@ -8,8 +8,8 @@
 //! Invariant: a move changes no number of free pages, only where they are.
 
 use crate::replay::causes::{Action, Op};
-use unfrag::kernel::HighOrder;
-use unfrag::{CpuId, Host, Manager, MigrateType, Move, Pfn, Rules, ZoneId};
+use unfrag_eras::kernel::HighOrder;
+use unfrag_eras::{CpuId, Host, Manager, MigrateType, Move, Pfn, Rules, ZoneId};
 
 /// A pause after which a new run of compaction begins, with its scanners where they start.
 const PAUSE_NS: u64 = 10_000_000;

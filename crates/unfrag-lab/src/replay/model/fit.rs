@@ -8,7 +8,7 @@ use crate::replay::causes::Causes;
 use crate::replay::start::counts::counts;
 use crate::replay::start::evidence::Evidence;
 use crate::replay::start::{Anchor, PcpFacts, Start, highest_frame};
-use unfrag::{CpuId, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
+use unfrag_eras::{CpuId, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
 
 /// Rounds that fit the per-CPU lists of the start to those of the anchor.
 const FIT_ROUNDS: usize = 4;

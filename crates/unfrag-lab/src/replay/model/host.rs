@@ -2,9 +2,9 @@
 //!
 //! Invariant: it only counts and notes events; nothing here changes the model.
 
-use unfrag::host::Host;
-use unfrag::trace::{Event, Extfrag};
-use unfrag::{NodeId, Order};
+use unfrag_eras::host::Host;
+use unfrag_eras::trace::{Event, Extfrag};
+use unfrag_eras::{NodeId, Order};
 
 /// Counts the fallbacks of a replay's model, and notes the calls for kswapd.
 #[derive(Debug, Default)]

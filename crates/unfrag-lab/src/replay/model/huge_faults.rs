@@ -18,7 +18,7 @@ use super::huge_touches::is_small_page;
 use super::huge_tries::{Gained, Kept};
 use super::tally::FaultWork;
 use crate::replay::causes::{HostBlock, NONE};
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::{Gfp, Pfn};
 
 impl Sim<'_> {
     /// Lets other faults ask for huge pages than did on the recorded host, or with another effort.

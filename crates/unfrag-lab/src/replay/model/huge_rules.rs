@@ -2,7 +2,7 @@
 //!
 //! Invariant: a fault that is not to ask makes no request at all.
 
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// What becomes of the recorded requests of faults for huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

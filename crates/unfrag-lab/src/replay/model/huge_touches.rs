@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::replay::causes::{Action, Causes, is_huge_page};
 use std::collections::BTreeMap;
-use unfrag::{Gfp, Order};
+use unfrag_eras::{Gfp, Order};
 
 /// Whether a request of an order below that of a huge page is one for a page of a process that a fault fills.
 #[inline]

@@ -21,8 +21,8 @@ use crate::error::Result;
 use crate::input::bits::Bits;
 use crate::replay::causes::{Action, Causes, HostBlock, Op, Ops, is_page_directory};
 use crate::replay::start::is_cached;
-use unfrag::pcp::list_index;
-use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
+use unfrag_eras::pcp::list_index;
+use unfrag_eras::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
 
 /// What was inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::parallel::both;
 use crate::replay::causes::{Causes, HostBlock, RecordedReclaim};
 use crate::replay::start::cached_at_start;
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
-use unfrag::kernel::{Preset, preset};
+use unfrag_eras::kernel::{Preset, preset};
 use unfrag_linux::recording::Snapshot;
 
 /// A recording made ready for a replay.

@@ -10,9 +10,9 @@ use super::sim::Sim;
 use crate::afford;
 use crate::error::{Asked, Error, Remedy, Result};
 use crate::replay::start::{Frame, Start, holds};
-use unfrag::inspect::BlockView;
-use unfrag::kernel::{Rules, Sysctl};
-use unfrag::{
+use unfrag_eras::inspect::BlockView;
+use unfrag_eras::kernel::{Rules, Sysctl};
+use unfrag_eras::{
     ConfigError, Geometry, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
 };
 

@@ -6,7 +6,7 @@
 
 use super::host::ReplayHost;
 use crate::replay::causes::{Action, Causes, Op};
-use unfrag::{Manager, NodeId, Pfn};
+use unfrag_eras::{Manager, NodeId, Pfn};
 
 /// Tells the node near which each operation asks.
 #[derive(Debug)]

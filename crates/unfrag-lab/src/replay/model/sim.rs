@@ -16,9 +16,9 @@ use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim, is_huge_page};
 use std::collections::BTreeMap;
-use unfrag::frame::FrameKind;
-use unfrag::kernel::Pcp;
-use unfrag::{
+use unfrag_eras::frame::FrameKind;
+use unfrag_eras::kernel::Pcp;
+use unfrag_eras::{
     AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, Sysctl, ZoneId, ZoneKind,
 };
 

@@ -1,7 +1,7 @@
 //! Counts of a replay: what the model gave, refused, freed and moved.
 
 use std::collections::BTreeMap;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// Counts of what happened in a replay.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::input::Cpus;
 use crate::replay::causes::Causes;
-use unfrag::{Geometry, ZoneConfig};
+use unfrag_eras::{Geometry, ZoneConfig};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
 

@@ -12,7 +12,7 @@ use super::shown::ORDERS;
 use super::state::FreeBlock;
 use super::used_up::UsedUp;
 use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
-use unfrag::{Geometry, MigrateType, Order};
+use unfrag_eras::{Geometry, MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
 
 /// What is known of a frame at the start, or was decided.

@@ -9,7 +9,7 @@ use super::arrange::{BlockTypes, FrameState, ZoneFrames};
 use super::percpu::Sources;
 use crate::replay::causes::FIRST_ALLOC;
 use std::cmp::Reverse;
-use unfrag::MigrateType;
+use unfrag_eras::MigrateType;
 use unfrag_linux::kpageflags::{LRU, PGTABLE, SLAB};
 
 impl ZoneFrames {

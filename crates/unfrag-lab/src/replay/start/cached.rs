@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::replay::causes::RecordedReclaim;
 use std::collections::BTreeSet;
-use unfrag::{MigrateType, Pfn};
+use unfrag_eras::{MigrateType, Pfn};
 use unfrag_linux::kpageflags::{self, ANON, LRU, PageFlags};
 use unfrag_linux::recording::{Recording, Snapshot};
 

@@ -24,7 +24,7 @@ use super::used_up::UsedUp;
 use super::zones::highest_frame;
 use crate::error::Result;
 use crate::replay::causes::Causes;
-use unfrag::MigrateType;
+use unfrag_eras::MigrateType;
 
 /// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
 /// zone (`[zone][cpu]`). What neither anchor nor trace tells is whether the pages of kernel requests

@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::replay::causes::{Action, Causes, HostBlock};
-use unfrag::{Gfp, MigrateType};
+use unfrag_eras::{Gfp, MigrateType};
 
 /// Per-CPU lists of orders 0 to 3.
 const LISTS: usize = 12;

@@ -14,8 +14,8 @@ use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::input::{Cpus, Input};
 use std::ops::Range;
-use unfrag::pcp::{NR_LISTS, list_index};
-use unfrag::{Geometry, MigrateType, Order};
+use unfrag_eras::pcp::{NR_LISTS, list_index};
+use unfrag_eras::{Geometry, MigrateType, Order};
 use unfrag_linux::event::{At, Block, Kind, Page, Tracker, Unreadable};
 use unfrag_linux::file::Common;
 

@@ -12,8 +12,8 @@ use super::touched::TouchedFrames;
 use super::used_up::UsedUp;
 use super::zones::PcpFacts;
 use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
-use unfrag::pcp::{NR_LISTS, list_index};
-use unfrag::{MigrateType, Order};
+use unfrag_eras::pcp::{NR_LISTS, list_index};
+use unfrag_eras::{MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
 
 /// Blocks on per-CPU lists, by CPU and list, and the pages that are still to be found for each CPU.

@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
-use unfrag::Geometry;
+use unfrag_eras::Geometry;
 use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
 

@@ -11,8 +11,8 @@
 use super::evidence::Taker;
 use super::state::FreeBlock;
 use std::collections::BTreeMap;
-use unfrag::MigrateType;
-use unfrag::frame::MAX_MAX_ORDER;
+use unfrag_eras::MigrateType;
+use unfrag_eras::frame::MAX_MAX_ORDER;
 
 /// The earliest changes that are looked at.
 const CHANGES: usize = 12;

@@ -3,7 +3,7 @@
 //! Invariant: what is read here adds up to no more pages than the zone spans, so that no sum over it overflows.
 
 use crate::error::{Error, Result};
-use unfrag::frame::ORDER_SLOTS;
+use unfrag_eras::frame::ORDER_SLOTS;
 
 /// Orders of a free list, at most.
 pub(crate) const ORDERS: usize = ORDER_SLOTS;

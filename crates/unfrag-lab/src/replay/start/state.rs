@@ -4,9 +4,9 @@
 use super::list_order::ListOrder;
 use super::zones::ZoneStart;
 use crate::replay::causes::FIRST_ALLOC;
-use unfrag::pcp::list_index;
-use unfrag::restore::CompactPositions;
-use unfrag::{Geometry, MigrateType, Order, ZoneConfig};
+use unfrag_eras::pcp::list_index;
+use unfrag_eras::restore::CompactPositions;
+use unfrag_eras::{Geometry, MigrateType, Order, ZoneConfig};
 
 /// A free block at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

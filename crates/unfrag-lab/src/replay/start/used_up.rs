@@ -11,7 +11,7 @@
 
 use super::evidence::Taker;
 use crate::replay::causes::FIRST_ALLOC;
-use unfrag::{Geometry, MigrateType};
+use unfrag_eras::{Geometry, MigrateType};
 
 /// A block that is broken up is taken from its beginning on; that is looked at in so many parts.
 const PARTS: usize = 8;

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::input::Cpus;
 use crate::report::number::bytes;
-use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{Geometry, NodeId, Pfn, ZoneConfig, ZoneKind};
+use unfrag_eras::zone::{Marks, NR_ZONE_KINDS};
+use unfrag_eras::{Geometry, NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// What a model begins with of a populated zone of the recorded host, in its own terms.
 #[derive(Clone, Debug, PartialEq)]

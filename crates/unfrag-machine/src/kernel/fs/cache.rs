@@ -1,6 +1,6 @@
 //! The page cache: adding and removing pages, dirty marks, the index.
 //!
-//! Invariant: a page is dirty in its object's set exactly when the core's flag says so and it is on a file
+//! Invariant: a page is dirty in its object's set exactly when the allocator's flag says so and it is on a file
 //! system with a device; `Dirty::nr_dirty` counts them.
 
 use crate::error::Fail;
@@ -12,8 +12,8 @@ use crate::kmem::Obj;
 use crate::kmem::caches::CacheKind;
 use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{Entry, ObjectKind, PageLocation, RADIX, RadixNode};
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// Flags of requests for buffer heads.
 const BUFFER_HEAD: Gfp = Gfp::KERNEL.difference(Gfp::FS);

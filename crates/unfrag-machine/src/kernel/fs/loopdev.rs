@@ -14,7 +14,7 @@ use crate::kernel::{Cx, Sim, World};
 use crate::mm::bio_pool::BioDemand;
 use crate::mm::config::CACHE_PAGE;
 use std::collections::VecDeque;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 impl World {
     pub(crate) fn submit_to_loop(&mut self, l: u8, blocks: BlockRun, pages: &[u32]) {

@@ -14,7 +14,7 @@ use crate::kernel::{BATCH, Cx, Sim};
 use crate::mm::config::{BUFFER_PAGE, CACHE_PAGE};
 use crate::mm::frames::{FrameFlags, ObjectId};
 use crate::mm::object::{Entry, PageLocation};
-use unfrag::Pfn;
+use unfrag_eras::Pfn;
 
 /// Why a run of reads stopped.
 enum ReadStop {

@@ -9,8 +9,8 @@ use crate::kernel::{Cx, Sim};
 use crate::mm::config::CACHE_PAGE;
 use crate::mm::frames::ObjectId;
 use crate::mm::object::PageLocation;
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// What a page of tmpfs needs before it can be used.
 enum ShmemNeed {

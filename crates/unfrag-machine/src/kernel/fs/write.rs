@@ -11,8 +11,8 @@ use crate::kmem::caches::CacheKind;
 use crate::mm::config::{CACHE_PAGE, FlusherForm};
 use crate::mm::frames::{FrameFlags, ObjectId};
 use crate::mm::object::PageLocation;
-use unfrag::page_alloc::{Allocation, Begun};
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::page_alloc::{Allocation, Begun};
+use unfrag_eras::{Gfp, Pfn};
 
 /// Pages that a writer dirties between two checks of the limits.
 const RATELIMIT: u32 = 32;
@@ -246,7 +246,7 @@ impl Sim {
 
     /// Class of the requests whose congestion is waited for, by the era's rule.
     pub(crate) fn waits_for_sync(&mut self) -> bool {
-        use unfrag::kernel::CongestionWait;
+        use unfrag_eras::kernel::CongestionWait;
         self.manager().inspect().rules().reclaim.congestion == CongestionWait::Sync
     }
 }

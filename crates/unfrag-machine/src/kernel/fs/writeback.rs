@@ -12,8 +12,8 @@ use crate::kernel::mm::Who;
 use crate::kernel::{Cx, KernelState, Sim, World};
 use crate::mm::config::FlusherForm;
 use crate::mm::frames::{FrameFlags, ObjectId};
-use unfrag::ZoneKind;
-use unfrag::reclaim::{Lru, PageFlags};
+use unfrag_eras::ZoneKind;
+use unfrag_eras::reclaim::{Lru, PageFlags};
 
 /// Pages that a flusher writes before it looks at the limits again.
 const CHUNK: u64 = 1024;
@@ -69,7 +69,14 @@ impl World {
 }
 
 impl KernelState {
-    fn note_write(&mut self, fs: u8, block: u32, object: ObjectId, index: u32, pfn: unfrag::Pfn) {
+    fn note_write(
+        &mut self,
+        fs: u8,
+        block: u32,
+        object: ObjectId,
+        index: u32,
+        pfn: unfrag_eras::Pfn,
+    ) {
         self.clear_dirty_mark(object, index);
         self.frames.get_mut(pfn).bits |= FrameFlags::IN_FLIGHT;
         self.vfs.dirty.nr_writeback += 1;

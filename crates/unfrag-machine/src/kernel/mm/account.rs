@@ -10,8 +10,8 @@ use crate::mm::object::{ObjectKind, PageLocation};
 use crate::mm::process::{Backing, Tables};
 use crate::mm::thp::HUGE_PAGES;
 use std::collections::BTreeMap;
-use unfrag::Pfn;
-use unfrag::reclaim::PageFlags;
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::PageFlags;
 
 /// All pages by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Sim {
         Ok(a)
     }
 
-    /// Checks the core's flags against the tables.
+    /// Checks the allocator's flags against the tables.
     fn check_flags(&self) -> Result<(), String> {
         let kernel = self.kernel_ref();
         let m = self.manager_ref().inspect();

@@ -9,10 +9,10 @@ use crate::kmem::caches::CacheKind;
 use crate::kmem::grow::Try;
 use crate::kmem::{CacheId, Obj};
 use crate::mm::frames::Use;
-use unfrag::drive::Operation;
-use unfrag::page_alloc::{Allocation, Begun};
-use unfrag::reclaim::{Answer, Context, Step};
-use unfrag::{AllocError, Gfp, Order, Pfn, Request};
+use unfrag_eras::drive::Operation;
+use unfrag_eras::page_alloc::{Allocation, Begun};
+use unfrag_eras::reclaim::{Answer, Context, Step};
+use unfrag_eras::{AllocError, Gfp, Order, Pfn, Request};
 
 /// Grace period of objects that are freed late.
 const GRACE: Nanos = 10_000_000;

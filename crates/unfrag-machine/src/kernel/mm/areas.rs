@@ -9,8 +9,8 @@ use crate::mm::frames::{FrameFlags, FrameInfo, Owner};
 use crate::mm::object::{Entry, Mapper, PageLocation};
 use crate::mm::process::{Area, Backing, ProcId, Tables};
 use std::ops::Range;
-use unfrag::Pfn;
-use unfrag::reclaim::PageFlags;
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::PageFlags;
 
 impl Sim {
     /// Maps anonymous memory; with `grows`, in a range of addresses of its own.

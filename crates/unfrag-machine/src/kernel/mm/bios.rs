@@ -148,7 +148,7 @@ mod tests {
     use crate::kmem::caches::CacheKind;
     use crate::mm::bio_pool::{BioDemand, POOL};
     use crate::test_support::machine_config;
-    use unfrag::Gfp;
+    use unfrag_eras::Gfp;
 
     fn machine(frames: u64) -> Engine {
         let mut config = machine_config("2.6.32", frames, 2);

@@ -1,7 +1,7 @@
 //! On whose behalf the kernel works.
 
 use crate::mm::process::ProcId;
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::{Gfp, NodeId};
 
 /// On whose behalf the kernel works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Who {
     }
 }
 
-/// The caller of an operation of the core, and its request.
+/// The caller of an operation of the allocator, and its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub who: Who,

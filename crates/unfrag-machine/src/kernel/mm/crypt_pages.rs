@@ -10,7 +10,7 @@ use crate::kernel::mm::Who;
 use crate::kernel::{Cx, Sim};
 use crate::mm::crypt_pool::KEPT;
 use crate::mm::frames::Use;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::{Gfp, Pfn};
 
 impl Sim {
     /// A page from free memory, or from the pool; it never waits.

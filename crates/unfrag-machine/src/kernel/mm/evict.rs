@@ -1,4 +1,4 @@
-//! What the core's reclaim asks of the owners of pages: unmap, write, release.
+//! What the allocator's reclaim asks of the owners of pages: unmap, write, release.
 //!
 //! They are asked in the middle of reclaim, which goes on with their verdicts: no time passes, and they see
 //! the [`World`] alone. What they free themselves (slab pages under buffer heads) is freed after that piece
@@ -12,8 +12,8 @@ use crate::kernel::{KernelState, World};
 use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{Entry, ObjectKind, PageLocation};
 use crate::mm::process::Backing;
-use unfrag::Pfn;
-use unfrag::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
 
 impl World {
     /// Asks the owners of pages to evict them.

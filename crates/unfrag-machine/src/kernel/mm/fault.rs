@@ -9,8 +9,8 @@ use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner, Use};
 use crate::mm::object::{Entry, ObjectKind, PageLocation};
 use crate::mm::process::{Backing, ProcId};
 use std::ops::Range;
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// What a fault needs before it can go on.
 enum FaultNeed {

@@ -12,8 +12,8 @@ use crate::mm::frames::{FrameFlags, Frames};
 use crate::mm::object::Object;
 use crate::mm::process::{Backing, ProcId, Tables};
 use std::ops::Range;
-use unfrag::Pfn;
-use unfrag::reclaim::{PageFlags, PagesMut};
+use unfrag_eras::Pfn;
+use unfrag_eras::reclaim::{PageFlags, PagesMut};
 
 /// An area that maps a file, with everything that mapping a page changes.
 pub(super) struct FileArea<'a> {

@@ -3,7 +3,7 @@
 //! A fault gets a huge page where no page table exists yet. It maps one area of one process, as a whole: a fork, a
 //! partial unmap and reclaim split it first.
 //!
-//! Invariant: each of its frames has a record with [`FrameFlags::HUGE`], and each of its entries is marked; the core
+//! Invariant: each of its frames has a record with [`FrameFlags::HUGE`], and each of its entries is marked; the allocator
 //! knows its first frame, with the flags and on the LRU list of all.
 
 use crate::kernel::mm::Who;
@@ -14,8 +14,8 @@ use crate::mm::object::{Object, ObjectKind};
 use crate::mm::process::{Backing, ProcId, Tables};
 use crate::mm::thp::{HUGE, HUGE_PAGES};
 use std::ops::Range;
-use unfrag::reclaim::{Lru, PageFlags};
-use unfrag::{Order, Pfn};
+use unfrag_eras::reclaim::{Lru, PageFlags};
+use unfrag_eras::{Order, Pfn};
 
 /// Flags that the pages of a huge page have from it.
 const KEPT: PageFlags = PageFlags::MAPPED
@@ -74,7 +74,7 @@ impl Sim {
     }
 
     /// Splits a huge page into single pages, which go to its LRU list, or to that of pages not in use if it is
-    /// `unused`. False if the core holds it, so that it cannot be split now.
+    /// `unused`. False if the allocator holds it, so that it cannot be split now.
     pub(crate) fn split_huge(&mut self, head: Pfn, unused: bool) -> bool {
         let info = *self.kernel_ref().frames.get(head);
         let Owner::Anon(family) = info.owner() else {
@@ -110,7 +110,7 @@ impl Sim {
         true
     }
 
-    /// Splits the huge pages that reclaim has asked about, as far as the core does not hold them.
+    /// Splits the huge pages that reclaim has asked about, as far as the allocator does not hold them.
     pub(crate) fn split_pending(&mut self) {
         for head in std::mem::take(&mut self.kernel().to_split) {
             if !self.split_huge(head, true) {

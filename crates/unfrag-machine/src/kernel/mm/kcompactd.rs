@@ -4,8 +4,8 @@ use crate::engine::Spec;
 use crate::kernel::mm::Who;
 use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, Sim};
-use unfrag::compact::{Compaction, Kcompactd};
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::compact::{Compaction, Kcompactd};
+use unfrag_eras::{Gfp, NodeId};
 
 impl Sim {
     /// Starts kcompactd of each node, if the kernel has it.

@@ -4,8 +4,8 @@ use crate::engine::Spec;
 use crate::kernel::mm::Who;
 use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, Sim};
-use unfrag::reclaim::Kswapd;
-use unfrag::{Gfp, NodeId};
+use unfrag_eras::reclaim::Kswapd;
+use unfrag_eras::{Gfp, NodeId};
 
 impl Sim {
     /// Starts kswapd of each node.

@@ -3,7 +3,7 @@
 //! A batch has three parts. Pages that can be moved are locked and copied; the time that all of this takes passes;
 //! all references to them are changed to their new frames at once. Whoever uses a page meanwhile waits for its lock.
 //!
-//! Invariant: a page is locked by a move only while the core holds it isolated, so no two moves and no reclaim have
+//! Invariant: a page is locked by a move only while the allocator holds it isolated, so no two moves and no reclaim have
 //! the same page. What its owner frees meanwhile is freed when the move ends.
 
 use crate::channels::page_channel;
@@ -11,9 +11,9 @@ use crate::kernel::mm::caller::Caller;
 use crate::kernel::{Cx, KernelState, Sim};
 use crate::mm::frames::{FrameFlags, ObjectId, Owner};
 use crate::mm::object::ObjectKind;
-use unfrag::migrate::{Migration, MoveAsk, MoveVerdict, MoveVerdicts};
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::migrate::{Migration, MoveAsk, MoveVerdict, MoveVerdicts};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// What becomes of a page that is to be locked for its move.
 enum Locking {

@@ -1,10 +1,10 @@
 //! The kernel's work on memory.
 //!
-//! - `alloc`: pages and slab objects. `caller`: on whose behalf. `needs`: what the core's operations wait for.
+//! - `alloc`: pages and slab objects. `caller`: on whose behalf. `needs`: what the allocator's operations wait for.
 //! - [`touch`], `fault`, `swapin`, `file_area`: touching memory. `areas`: areas of address spaces.
 //! - `huge`: huge pages of anonymous memory.
 //! - `process`: fork, exec, exit.
-//! - `evict`, `migrate`: what the core's reclaim and compaction ask of owners. `kswapd`, `kcompactd`: the daemons.
+//! - `evict`, `migrate`: what the allocator's reclaim and compaction ask of owners. `kswapd`, `kcompactd`: the daemons.
 //!   `oom`: the OOM killer.
 //! - `bios`: the objects that transfers hold. `crypt_pages`: pages of encrypting layers.
 //! - `prefetch`: records of pages, fetched before they are used.

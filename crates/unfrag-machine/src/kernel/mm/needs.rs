@@ -1,18 +1,18 @@
-//! Meeting the needs of the core's operations: time, waits, shrinking, killing.
+//! Meeting the needs of the allocator's operations: time, waits, shrinking, killing.
 //! `spec: 4.3-4.5, 4.8`
 
 use crate::channels::{THROTTLE, kcompactd_channel, kswapd_channel, page_channel};
 use crate::engine::{Channel, MS, Nanos, Waited};
 use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, KernelState, Sim};
-use unfrag::drive::{Operation, World, drive};
-use unfrag::migrate::{Migration, MoveVerdicts};
-use unfrag::reclaim::{
+use unfrag_eras::drive::{Operation, World, drive};
+use unfrag_eras::migrate::{Migration, MoveVerdicts};
+use unfrag_eras::reclaim::{
     Answer, Class, Eviction, Need, PageFlags, Throttle, Verdicts, WRITTEN_ENOUGH,
 };
-use unfrag::{CpuId, Gfp, Manager};
+use unfrag_eras::{CpuId, Gfp, Manager};
 
-/// A task that drives an operation of the core: the [`World`] of that operation.
+/// A task that drives an operation of the allocator: the [`World`] of that operation.
 ///
 /// A step and the evictions that it asks for are one piece of work without interruption. Blocks to be freed
 /// and transfers that need objects are dealt with before the next need is met.
@@ -102,7 +102,7 @@ fn waits_for_kswapd(need: Need) -> bool {
 }
 
 impl Cx<'_> {
-    /// Drives an operation of the core to its end. `ended` is called with its output before time passes.
+    /// Drives an operation of the allocator to its end. `ended` is called with its output before time passes.
     pub(crate) fn drive<O: Operation>(
         &mut self,
         caller: Caller,
@@ -123,7 +123,7 @@ impl Cx<'_> {
         output
     }
 
-    /// Meets a need of an operation of the core.
+    /// Meets a need of an operation of the allocator.
     fn meet(&mut self, caller: Caller, need: Need) -> Answer {
         match need {
             Need::Turn { scanned, freed } => {
@@ -207,7 +207,7 @@ impl Cx<'_> {
     }
 
     /// Waits until a page is not being written.
-    pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag::Pfn) {
+    pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag_eras::Pfn) {
         let busy = |sim: &mut Sim| {
             sim.manager()
                 .inspect()

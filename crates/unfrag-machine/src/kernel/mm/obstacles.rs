@@ -6,8 +6,8 @@ use crate::kernel::Sim;
 use crate::mm::frames::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use unfrag::frame::FrameKind;
-use unfrag::{MAX_ORDER, Pfn};
+use unfrag_eras::frame::FrameKind;
+use unfrag_eras::{MAX_ORDER, Pfn};
 
 /// Frames of a block.
 const BLOCK: usize = 1 << MAX_ORDER;

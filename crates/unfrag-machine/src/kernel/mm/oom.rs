@@ -5,7 +5,7 @@ use crate::engine::Channel;
 use crate::kernel::mm::caller::Caller;
 use crate::kernel::{Cx, Sim};
 use crate::mm::process::ProcId;
-use unfrag::frame::COSTLY_ORDER;
+use unfrag_eras::frame::COSTLY_ORDER;
 
 /// Key of the wait for a process that ends, among those of throttled tasks.
 const OOM_WAIT: u64 = 100;

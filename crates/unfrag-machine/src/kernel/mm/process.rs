@@ -11,7 +11,7 @@ use crate::mm::frames::Use;
 use crate::mm::object::{Mapper, ObjectKind, PageLocation};
 use crate::mm::process::{Area, Backing, ProcId, Process, Tables};
 use std::rc::Rc;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 /// Pages that are copied or freed in one piece.
 const CHUNK: u32 = 256;

@@ -9,8 +9,8 @@ use crate::mm::frames::{FrameFlags, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{Entry, ObjectKind};
 use crate::mm::process::ProcId;
 use crate::mm::swap::READ_CLUSTER;
-use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{Gfp, Pfn};
 
 /// Slots of one sweep.
 const SWEEP: u32 = 64;

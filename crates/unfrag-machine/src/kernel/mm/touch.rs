@@ -14,9 +14,9 @@ use crate::mm::object::Entry;
 use crate::mm::process::{Backing, ProcId};
 use std::iter::once;
 use std::ops::Range;
-use unfrag::Pfn;
-use unfrag::page_alloc::{Allocation, Begun};
-use unfrag::reclaim::PageFlags;
+use unfrag_eras::Pfn;
+use unfrag_eras::page_alloc::{Allocation, Begun};
+use unfrag_eras::reclaim::PageFlags;
 
 /// How touches stopped.
 enum TouchStop {

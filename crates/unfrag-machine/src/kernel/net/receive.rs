@@ -16,7 +16,7 @@ use crate::kmem::caches::CacheKind;
 use crate::mm::frames::Use;
 use crate::net::{Stream, StreamConfig, StreamId, StreamStats};
 use std::collections::VecDeque;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::{Gfp, Pfn};
 
 const fn channel(stream: StreamId) -> Channel {
     Channel::new(NET, stream.0 as u64)

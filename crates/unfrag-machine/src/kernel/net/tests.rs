@@ -5,7 +5,7 @@ use crate::mm::frames::Use;
 use crate::net::StreamConfig;
 use crate::test_support::machine_config;
 use std::iter::once;
-use unfrag::Gfp;
+use unfrag_eras::Gfp;
 
 fn machine(frames: u64) -> Engine {
     Engine::new(&machine_config("2.6.32", frames, 2)).unwrap()

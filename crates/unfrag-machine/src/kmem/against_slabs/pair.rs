@@ -9,7 +9,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use unfrag::{Gfp, Pfn};
+use unfrag_eras::{Gfp, Pfn};
 use unfrag_slab::{
     CacheFlags, CacheOptions, Cpu, Design, FrameEntry, KmemCache, PageRequest, Pages, Rules,
     SlabConfig, Slabs, Window,

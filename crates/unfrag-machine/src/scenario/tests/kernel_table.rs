@@ -2,7 +2,7 @@
 
 use super::super::{Kernel, Scenario};
 use super::{SMALL, mistake};
-use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
+use unfrag_eras::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
 use unfrag_slab::{Design, FirstAttempt};
 
 fn with(kernel: &str) -> String {

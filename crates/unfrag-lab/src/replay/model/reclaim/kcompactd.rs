@@ -4,10 +4,10 @@ use super::pages::Pages;
 use crate::replay::causes::DaemonRun;
 use crate::replay::model::ReplayHost;
 use crate::replay::model::pause::LONGEST_PAUSE_NS;
-use unfrag::compact::Kcompactd;
-use unfrag::drive::Operation;
-use unfrag::reclaim::{Answer, Need};
-use unfrag::{CpuId, Manager, NodeId};
+use unfrag_eras::compact::Kcompactd;
+use unfrag_eras::drive::Operation;
+use unfrag_eras::reclaim::{Answer, Need};
+use unfrag_eras::{CpuId, Manager, NodeId};
 
 /// Nanoseconds for a frame that a scanner looks at: assumed.
 const NS_PER_SCANNED: u64 = 20;

@@ -5,9 +5,9 @@ use super::request_world::wait;
 use crate::replay::causes::AS_RECORDED;
 use crate::replay::model::ReplayHost;
 use crate::replay::model::pause::LONGEST_PAUSE_NS;
-use unfrag::drive::Operation;
-use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
-use unfrag::{CpuId, Manager, NodeId};
+use unfrag_eras::drive::Operation;
+use unfrag_eras::reclaim::{Answer, Kswapd, Need, Throttle};
+use unfrag_eras::{CpuId, Manager, NodeId};
 
 /// The kswapd of a node, the answer to what it needs, and when it goes on.
 #[derive(Debug)]

@@ -6,9 +6,9 @@
 use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
 use std::collections::{BTreeMap, VecDeque};
-use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
-use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
-use unfrag::{Manager, Pfn};
+use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
+use unfrag_eras::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
+use unfrag_eras::{Manager, Pfn};
 
 /// Marks the number of a recorded migration in place of a recorded frame, until the trace names the new one.
 pub(super) const MIGRATING: u32 = 1 << 31;

@@ -2,10 +2,10 @@
 
 use super::pages::Pages;
 use crate::replay::model::ReplayHost;
-use unfrag::drive::World;
-use unfrag::migrate::{Migration, MoveVerdicts};
-use unfrag::reclaim::{Answer, Eviction, Need, Throttle, Verdicts};
-use unfrag::{CpuId, Manager};
+use unfrag_eras::drive::World;
+use unfrag_eras::migrate::{Migration, MoveVerdicts};
+use unfrag_eras::reclaim::{Answer, Eviction, Need, Throttle, Verdicts};
+use unfrag_eras::{CpuId, Manager};
 
 /// The world of one request. Its own time advances where it waits, so that writes end.
 pub(super) struct RequestWorld<'a, 'm> {

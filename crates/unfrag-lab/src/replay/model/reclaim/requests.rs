@@ -8,10 +8,10 @@
 //! use, and is taken when it was spared several times. How often is not known, and differs from member to member of an
 //! ensemble. Any other page counts as in use until its user frees it.
 //!
-//! What the core needs before it can go on is met in the trace's time. Needs that take no time are met by
+//! What the manager needs before it can go on is met in the trace's time. Needs that take no time are met by
 //! [`Pages`]: the verdicts on evictions, and a shrink of caches, which frees nothing. Needs that take time
 //! are met in two ways:
-//! - A request has a [`World`](unfrag::drive::World) of its own, in which [`drive`] completes it within one
+//! - A request has a [`World`](unfrag_eras::drive::World) of its own, in which [`drive`] completes it within one
 //!   operation of the recording. The time of the trace stands still meanwhile.
 //! - A kswapd works from one operation to the next, and is suspended at the time of the next one. A world
 //!   returns only when the need is met, so `ReplayKswapd` steps the kswapd as far as the trace has come.
@@ -31,11 +31,11 @@ use super::request_world::RequestWorld;
 use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
 use std::collections::BTreeMap;
-use unfrag::drive::drive;
-use unfrag::kernel::RetryDrain;
-use unfrag::page_alloc::Begun;
-use unfrag::reclaim::PageFlags;
-use unfrag::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request};
+use unfrag_eras::drive::drive;
+use unfrag_eras::kernel::RetryDrain;
+use unfrag_eras::page_alloc::Begun;
+use unfrag_eras::reclaim::PageFlags;
+use unfrag_eras::{AllocError, CpuId, Gfp, Manager, Order, Pfn, Request};
 
 /// Whether a request is for a page that reclaim may take.
 fn is_lru(order: u8, gfp: Gfp) -> bool {

@@ -3,8 +3,8 @@
 use super::pages::{Hold, MOST_SPARED, Pages};
 use crate::replay::causes::{HostBlock, Pace};
 use std::collections::BTreeMap;
-use unfrag::reclaim::{Content, Verdict};
-use unfrag::{NodeId, Pfn};
+use unfrag_eras::reclaim::{Content, Verdict};
+use unfrag_eras::{NodeId, Pfn};
 
 fn pages(cold: &[bool]) -> Pages {
     let pace = Pace {

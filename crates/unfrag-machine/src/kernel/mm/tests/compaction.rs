@@ -13,8 +13,8 @@ use crate::test_support::{add_disk, finish, machine_config};
 use std::cell::Cell;
 use std::iter::once;
 use std::rc::Rc;
-use unfrag::stat::{CompactCounters, extfrag_for_order};
-use unfrag::{Order, Pfn, Sysctl, ZoneId};
+use unfrag_eras::stat::{CompactCounters, extfrag_for_order};
+use unfrag_eras::{Order, Pfn, Sysctl, ZoneId};
 
 /// Kernels with kcompactd.
 const MODERN: [&str; 4] = ["5.6", "5.9", "6.1", "6.18"];
@@ -84,7 +84,7 @@ pub(super) fn take_whole_blocks(cx: &mut Cx) -> Vec<Pfn> {
         sim.manager().drain_all();
         let mut held = vec![];
         while free_blocks(sim) > 0 {
-            let gfp = unfrag::Gfp::USER | unfrag::Gfp::MEMALLOC;
+            let gfp = unfrag_eras::Gfp::USER | unfrag_eras::Gfp::MEMALLOC;
             let pfn = sim.alloc_now(Who::KERNEL, 9, gfp).unwrap();
             sim.take_kernel(pfn, 9, crate::mm::frames::Use::Pinned);
             held.push(pfn);
@@ -201,7 +201,7 @@ fn without_proactiveness_kcompactd_waits_to_be_asked() {
             cx.with(|sim| assert_eq!(compacted(sim), idle, "{kernel}"));
             // A request that may not wait fails, and leaves the work to the daemons: kswapd frees twice the block,
             // and wakes kcompactd. `spec: 4.8, 5.4`
-            let got = cx.with(|sim| sim.alloc_in_interrupt(10, unfrag::Gfp::ATOMIC_MASK));
+            let got = cx.with(|sim| sim.alloc_in_interrupt(10, unfrag_eras::Gfp::ATOMIC_MASK));
             assert!(got.is_err(), "{kernel}");
             cx.sleep(2 * SEC);
             cx.with(|sim| {

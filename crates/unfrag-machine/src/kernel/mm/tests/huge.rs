@@ -10,8 +10,8 @@ use crate::mm::process::ProcId;
 use crate::mm::thp::{HUGE_PAGES, Thp, ThpDefrag, ThpEnabled};
 use crate::test_support::{add_disk, add_swap, finish, machine_config};
 use std::iter::once;
-use unfrag::reclaim::Lru;
-use unfrag::{Pfn, ZoneId};
+use unfrag_eras::reclaim::Lru;
+use unfrag_eras::{Pfn, ZoneId};
 
 /// A machine of 64 MiB all of whose areas get huge pages, with swap.
 fn huge_machine(kernel: &str) -> Engine {

@@ -16,7 +16,7 @@ use crate::test_support::{add_disk, add_swap, finish, machine_config};
 use std::cell::RefCell;
 use std::iter::once;
 use std::rc::Rc;
-use unfrag::{Gfp, NodeId, Pfn, ZoneConfig, ZoneKind};
+use unfrag_eras::{Gfp, NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// A machine of `frames` frames with a disk, swap of so many pages, and its daemons.
 fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {

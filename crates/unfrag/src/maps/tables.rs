@@ -1,0 +1,229 @@
+//! What a gigabyte's frames need to be known by: [`Tables`], in words that whoever adds the memory hands in; and the
+//! [`Directory`], which leads to the tables of each gigabyte of a span.
+//!
+//! Invariant: a block that is in a bin, and a gigabyte that is, have tables.
+
+use super::absent::ABSENT;
+use super::block::Block;
+use super::gigabyte::Whole;
+use super::map::Map;
+use super::sizes::FRAMES;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Blocks of a gigabyte.
+const BLOCKS: usize = FRAMES as usize;
+
+/// The tables of a gigabyte, of which some or all is memory: 0.173 bytes a frame.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C, align(64))]
+pub(super) struct Tables {
+    maps: [Map; BLOCKS],
+    /// Maps of absent frames, for the blocks that are partly memory.
+    pub absent: [Map; ABSENT],
+    pub whole: Whole,
+    blocks: [Block; BLOCKS],
+}
+
+/// Words of a gigabyte's tables, which begin at a cache line.
+pub(super) const WORDS: usize = size_of::<Tables>() / 8;
+
+/// Words that may have to be left out before the first tables.
+pub(super) const SKIP: usize = align_of::<Tables>() / 8 - 1;
+
+/// Whether some words have room for the tables of so many gigabytes.
+pub(super) fn fits(supply: &[u64], gigabytes: usize) -> bool {
+    let words = gigabytes.checked_mul(WORDS);
+    let words = words.and_then(|words| words.checked_add(skip(supply)));
+    gigabytes == 0 || words.is_some_and(|words| words <= supply.len())
+}
+
+/// Words before the first cache line.
+fn skip(supply: &[u64]) -> usize {
+    supply.as_ptr().align_offset(align_of::<Tables>()).min(SKIP)
+}
+
+impl Tables {
+    /// Tables in the first words of `supply`, if there are enough: of a gigabyte without memory.
+    fn new<'m>(supply: &mut &'m mut [u64]) -> Option<&'m mut Tables> {
+        if !fits(supply, 1) {
+            return None;
+        }
+        let words = core::mem::take(supply);
+        let (_, words) = words.split_at_mut(skip(words));
+        let (own, rest) = words.split_at_mut(WORDS);
+        *supply = rest;
+        let tables = Tables::mut_from_bytes(own.as_mut_bytes()).ok()?;
+        tables.maps.fill(Map::EMPTY);
+        tables.absent.fill(Map::EMPTY);
+        tables.whole = Whole::EMPTY;
+        tables.blocks.fill(Block::NO_MEMORY);
+        Some(tables)
+    }
+
+    /// Whether some of the gigabyte is memory.
+    pub fn has_memory(&self) -> bool {
+        self.blocks.iter().any(|b| b.absent() < FRAMES)
+    }
+
+    /// Its blocks and their maps.
+    pub fn blocks(&self) -> impl Iterator<Item = (&Block, &Map)> {
+        self.blocks.iter().zip(&self.maps)
+    }
+
+    /// Aligned runs of so many blocks, a power of two.
+    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> + Clone {
+        self.blocks.chunks_exact(blocks as usize)
+    }
+
+    fn into_words<'m>(self: &'m mut Tables) -> Option<&'m mut [u64]> {
+        <[u64]>::mut_from_bytes(self.as_mut_bytes()).ok()
+    }
+}
+
+/// An entry of a directory: a gigabyte with memory, or without.
+#[derive(Default)]
+pub struct Gigabyte<'m>(Option<&'m mut Tables>);
+
+impl Gigabyte<'_> {
+    /// A gigabyte without memory.
+    pub const NONE: Self = Gigabyte(None);
+
+    /// Whether it has no tables.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl core::fmt::Debug for Gigabyte<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        let has = if self.0.is_some() { "memory" } else { "none" };
+        f.debug_tuple("Gigabyte").field(&has).finish()
+    }
+}
+
+/// What holds the entries of a directory: an array, or a slice.
+pub trait Entries<'m>: AsRef<[Gigabyte<'m>]> + AsMut<[Gigabyte<'m>]> {}
+impl<'m, D: AsRef<[Gigabyte<'m>]> + AsMut<[Gigabyte<'m>]>> Entries<'m> for D {}
+
+/// The gigabytes of a span. Blocks are numbered from its first one.
+pub(super) struct Directory<'m, D> {
+    of: D,
+    tables: core::marker::PhantomData<Gigabyte<'m>>,
+}
+
+impl<'m, D> Directory<'m, D> {
+    pub const fn new(of: D) -> Self {
+        Directory {
+            of,
+            tables: core::marker::PhantomData,
+        }
+    }
+}
+
+impl<'m, D: Entries<'m>> Directory<'m, D> {
+    /// Entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.of.as_ref().len()
+    }
+
+    /// The tables of a gigabyte, if some of it is memory.
+    #[inline]
+    pub fn get(&self, g: u32) -> Option<&Tables> {
+        self.of.as_ref().get(g as usize)?.0.as_deref()
+    }
+
+    /// The same, to change them.
+    #[inline]
+    pub fn get_mut(&mut self, g: u32) -> Option<&mut Tables> {
+        self.of.as_mut().get_mut(g as usize)?.0.as_deref_mut()
+    }
+
+    /// The tables of a gigabyte that has some.
+    #[inline]
+    pub fn of(&self, g: u32) -> &Tables {
+        match self.get(g) {
+            Some(tables) => tables,
+            None => unreachable!("what is in a bin has tables"),
+        }
+    }
+
+    /// The same, to change them.
+    #[inline]
+    pub fn of_mut(&mut self, g: u32) -> &mut Tables {
+        match self.get_mut(g) {
+            Some(tables) => tables,
+            None => unreachable!("what is in a bin has tables"),
+        }
+    }
+
+    /// The gigabytes with tables, and their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Tables)> {
+        let all = (0..).zip(self.of.as_ref());
+        all.filter_map(|(g, own)| Some((g, own.0.as_deref()?)))
+    }
+
+    /// A block and its map, if it has some.
+    #[inline]
+    pub fn block_and_map(&mut self, i: u32) -> Option<(&mut Block, &mut Map)> {
+        let tables = self.get_mut(i / FRAMES)?;
+        let at = (i % FRAMES) as usize;
+        Some((&mut tables.blocks[at], &mut tables.maps[at]))
+    }
+
+    /// A block, if its gigabyte has tables.
+    #[inline]
+    pub fn find(&self, i: u32) -> Option<&Block> {
+        Some(&self.get(i / FRAMES)?.blocks[(i % FRAMES) as usize])
+    }
+
+    /// A block whose gigabyte has tables.
+    #[inline]
+    pub fn block(&self, i: u32) -> &Block {
+        &self.of(i / FRAMES).blocks[(i % FRAMES) as usize]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn block_mut(&mut self, i: u32) -> &mut Block {
+        &mut self.of_mut(i / FRAMES).blocks[(i % FRAMES) as usize]
+    }
+
+    /// The map of such a block.
+    #[inline]
+    pub fn map(&self, i: u32) -> &Map {
+        &self.of(i / FRAMES).maps[(i % FRAMES) as usize]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn map_mut(&mut self, i: u32) -> &mut Map {
+        &mut self.of_mut(i / FRAMES).maps[(i % FRAMES) as usize]
+    }
+
+    /// All blocks of the gigabytes with tables: their numbers, records and maps.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, &Block, &Map)> {
+        self.all().flat_map(|(g, tables)| {
+            let own = (g * FRAMES..).zip(tables.blocks());
+            own.map(|(i, (block, map))| (i, block, map))
+        })
+    }
+
+    /// Gives a gigabyte tables out of `supply`, if it has none. False, if there are too few words.
+    pub fn make(&mut self, g: u32, supply: &mut &'m mut [u64]) -> bool {
+        let Some(entry) = self.of.as_mut().get_mut(g as usize) else {
+            return false;
+        };
+        if entry.0.is_none() {
+            entry.0 = Tables::new(supply);
+        }
+        entry.0.is_some()
+    }
+
+    /// Takes the tables of a gigabyte away, none of which is memory: their words.
+    pub fn unmake(&mut self, g: u32) -> Option<&'m mut [u64]> {
+        let entry = self.of.as_mut().get_mut(g as usize)?;
+        let is_empty = entry.0.as_deref().is_some_and(|t| !t.has_memory());
+        entry.0.take_if(|_| is_empty)?.into_words()
+    }
+}
