@@ -76,18 +76,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
         floor: Floor,
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
+        let got = match order {
+            Order::ZERO => self.pop(self.slot.singles(t)),
+            BLOCK_ORDER => self.pop(self.slot.huge(t)),
             _ => None,
         };
-        if let Some(shelf) = shelf
-            && let Some(_inside) = self.slot.door().enter()
-            && let Some(pfn) = shelf.pop()
-        {
-            return Ok(pfn);
+        match got {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_slow(order, t, floor),
         }
-        self.alloc_slow(order, t, floor)
     }
 
     /// Gives back a block that a request of a type had, or an aligned part of one.
@@ -113,16 +110,12 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if !self.near.has_block(pfn, order) {
             return self.free_far(pfn, order, t);
         }
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
-            _ => None,
+        let is_kept = match order {
+            Order::ZERO => self.push(self.slot.singles(t), pfn, order),
+            BLOCK_ORDER => self.push(self.slot.huge(t), pfn, order),
+            _ => false,
         };
-        // Called home, no array takes anything.
-        if let Some(shelf) = shelf
-            && let Some(inside) = self.slot.door().enter()
-            && shelf.push(pfn, room(order, inside.limit()))
-        {
+        if is_kept {
             return Ok(());
         }
         self.free_slow(pfn, order, t)
@@ -150,6 +143,19 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
         shelf.push(pfn, u32::MAX);
         given
+    }
+
+    #[inline(always)]
+    fn pop(&self, shelf: Shelf<'_>) -> Option<Pfn> {
+        let _inside = self.slot.door().enter()?;
+        shelf.pop()
+    }
+
+    /// Called home, no array takes anything.
+    #[inline(always)]
+    fn push(&self, shelf: Shelf<'_>, pfn: Pfn, order: Order) -> bool {
+        let inside = self.slot.door().enter();
+        inside.is_some_and(|inside| shelf.push(pfn, room(order, inside.limit())))
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.

@@ -1,7 +1,7 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::memory::{Lock, free, give_one};
+use super::memory::{Lock, free, give_one, one_thread};
 use super::{Chance, setting};
 use crate::support::{add, started};
 use std::collections::BTreeMap;
@@ -229,6 +229,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
         let s = started(MemoryConfig {
             locals: 2,
             marks,
+            barrier: (seed % 3 > 0).then(one_thread),
             ..MemoryConfig::new(Pfn(1 << 18), frames)
         });
         let base = 1 << 18;
@@ -240,7 +241,10 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
             let i = c.below(2) as usize;
             let l = locals[i].as_mut().expect("two of them");
             let mt = TYPES[c.below(3) as usize];
-            match c.below(10) {
+            match c.below(11) {
+                10 => {
+                    s.drain_locals();
+                }
                 0..=3 => {
                     let order = order(&mut c);
                     let got = match c.below(3) {

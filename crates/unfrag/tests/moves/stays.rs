@@ -253,7 +253,7 @@ fn what_a_cpu_keeps_is_in_nobodys_way() {
     ];
     for goal in goals {
         for check in [false, true] {
-            let mut world = World::new(8 * BLOCK, 1);
+            let world = World::new(8 * BLOCK, 1);
             let mut local = world.memory.local().expect("two of them");
             let kept: Vec<Pfn> = (0..60)
                 .map(|_| local.alloc(Order(0), MOV).expect("memory"))
