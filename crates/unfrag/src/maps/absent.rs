@@ -9,12 +9,9 @@
 use super::engine::{Engine, GIGABYTE};
 use super::error::GiveError;
 use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES};
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES};
 use super::tables::{Entries, fits};
 use crate::frame::{FrameIx, Order, Pfn};
-
-/// Blocks of a gigabyte that may be partly memory.
-pub(super) const ABSENT: usize = 64;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before. The tables of

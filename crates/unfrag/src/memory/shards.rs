@@ -160,7 +160,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             slots: Mutex::from_raw(R::INIT, Slots::NONE),
             is_started: AtomicBool::new(false),
             refused: AtomicU64::new(0),
-            ahead: Ahead::NEW,
+            ahead: Ahead::new(),
             config,
         }
     }
