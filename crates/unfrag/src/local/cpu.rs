@@ -7,7 +7,7 @@ use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
 use crate::memory::request::From;
-use crate::memory::shards::Range;
+use crate::memory::span::Range;
 use crate::memory::totals::Floor;
 use lock_api::RawMutex;
 
