@@ -160,10 +160,12 @@ fn a_batch_with_a_bad_block_frees_the_others_and_names_it() {
 #[test]
 fn tables_come_and_go_with_the_memory_of_a_gigabyte() {
     let frames = 1024 << 18;
-    assert!(
-        EngineLayout::GIGABYTE * 8 < (1 << 18) / 5,
-        "a fifth of a byte a frame"
-    );
+    const {
+        assert!(
+            EngineLayout::GIGABYTE * 8 < (1 << 18) / 5,
+            "a fifth of a byte a frame"
+        )
+    };
     let (mut e, mut words) = engine(frames);
     let all = words.len();
     let start = Pfn((500 << 18) + 100);
