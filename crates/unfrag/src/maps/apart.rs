@@ -369,7 +369,10 @@ mod tests {
             let rounds = |e: &mut One| {
                 let waits = |e: &mut One| {
                     e.begin_round();
-                    assert_eq!(e.validate(), Ok(()));
+                    // Miri takes too long to look at every block each time.
+                    if !cfg!(miri) {
+                        assert_eq!(e.validate(), Ok(()));
+                    }
                     e.cheapest(512).is_none()
                 };
                 1 + (0..100).take_while(|_| waits(e)).count()
