@@ -202,9 +202,9 @@ impl<'a> Shelf<'a> {
         let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(DRAIN));
         let out = &mut out[..first.len()];
         // What is not set here is not among the rest, of which there are fewer. The bits that all blocks of an order share
-        // tell nothing.
+        // tell nothing. Neighbours are in words of their own, so that none waits for the last one.
         let mut bits = [0u64; 64];
-        let place = |n: u64| ((n >> order.0 >> 6) as usize % 64, 1 << (n >> order.0 & 63));
+        let place = |n: u64| ((n >> order.0) as usize % 64, 1 << (n >> order.0 >> 6 & 63));
         for word in rest {
             let (at, bit) = place(word.load(Relaxed));
             bits[at] |= bit;

@@ -61,10 +61,10 @@ impl Drop for Gates<'_> {
 impl<R: RawMutex> Memory<'_, R> {
     /// Gives back to the maps what all [`Local`](crate::local::Local)s keep, but for those whose CPUs are taking or giving at
     /// this moment. A request that finds nothing does so by itself; call it before something else looks for what is free,
-    /// such as a whole block. Returns how many frames came back.
+    /// such as a whole block. Returns how many frames they kept.
     ///
-    /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU keeps:
-    /// each is told to give it back itself, with its next free.
+    /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU
+    /// keeps: each is told to give it back itself, at its next free.
     pub fn drain_locals(&self) -> u64 {
         self.drain().frames
     }
@@ -84,7 +84,8 @@ impl<R: RawMutex> Memory<'_, R> {
         let slots = self.slots();
         let mut sum = Drained::default();
         let group = (0..GROUP).filter_map(|bit| Some((bit, slots.get(first + bit)?)));
-        let keeping = group.filter(|(_, slot)| slot.held() > 0);
+        // Who is inside may be about to keep what he has just taken.
+        let keeping = group.filter(|(_, slot)| slot.held() > 0 || slot.door().owner_inside());
         let Some(barrier) = slots.barrier else {
             keeping.for_each(|(_, slot)| slot.door().call());
             return sum;

@@ -249,6 +249,11 @@ impl Block {
         (free / BIN_FRAMES) as usize
     }
 
+    /// Free frames that a block of a bin has at most.
+    pub fn most_free(bin: usize) -> u32 {
+        (bin + DRIFT) as u32 * BIN_FRAMES - 1
+    }
+
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.word & INTACT != 0
@@ -303,6 +308,12 @@ impl Block {
             self.word &= !(PARTIAL_BITS | TRIED);
             self.set_class(self.mt());
         }
+    }
+
+    /// Whether it is of one type, all of it is memory, and nothing in it is known that cannot be moved.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.word & (TAINT | PARTIAL_BITS | TRIED) == 0 && self.class() != WAITS
     }
 
     /// Whether all of it is memory, and nothing in it is known that cannot be moved.

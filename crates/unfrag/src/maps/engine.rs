@@ -1,12 +1,12 @@
 //! The engine, and taking blocks.
 
 use super::bins::Bins;
-use super::block::{Block, DRIFT};
+use super::block::{Block, DRIFT, WAITS};
 use super::gigabyte::{GigaBins, Gigabytes};
 use super::sizes::{
     BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, RECLAIMABLE, TYPES, UNMOVABLE, type_index,
 };
-use super::tables::{Directory, Entries, Gigabyte, WORDS};
+use super::tables::{Directory, Entries, Gigabyte, SKIP, WORDS};
 use crate::frame::{MigrateType, Order, Pfn};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
@@ -24,8 +24,13 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// Words for the tables of one gigabyte: 0.173 bytes a frame.
-    pub const GIGABYTE: usize = WORDS;
+    /// Words for the tables of one gigabyte, wherever they begin: 0.173 bytes a frame.
+    pub const GIGABYTE: usize = WORDS + SKIP;
+
+    /// Whether some words have room for the tables of so many gigabytes.
+    pub fn fits(words: &[u64], gigabytes: usize) -> bool {
+        super::tables::fits(words, gigabytes)
+    }
 
     /// The memory for the tables of all gigabytes that some of the frames from `start` on are in.
     pub const fn of(start: Pfn, frames: u64) -> EngineLayout {
@@ -35,6 +40,7 @@ impl EngineLayout {
         let first = start.0 / GIGABYTE as u64;
         let last = start.0.saturating_add(frames - 1) / GIGABYTE as u64;
         let words = (last - first + 1).saturating_mul(WORDS as u64);
+        let words = words.saturating_add(SKIP as u64);
         EngineLayout {
             words: if words > usize::MAX as u64 {
                 usize::MAX
@@ -333,13 +339,14 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let is_single = order == Order::ZERO;
         let has_run = |&i: &u32| is_single || self.of.map(i).find_run(order).is_some();
         if mt == MOVABLE
+            && self.bins.filled(WAITS) != 0
             && let Some(i) = self.bins.waiting(&self.of).take(tried).find(has_run)
         {
             return Some(i);
         }
         let (only, orders) = self.only[mt];
         if orders >> order.0 & 1 == 1 {
-            if self.of.map(only).find_run(order).is_some() && self.is_binned(only, mt) {
+            if self.is_binned(only, mt) && self.of.map(only).find_run(order).is_some() {
                 return Some(only);
             }
             self.only[mt].1 &= !(1 << order.0);

@@ -5,7 +5,7 @@
 //!
 //! Invariant: what is refused has changed nothing.
 
-use super::block::{Block, WAITS};
+use super::block::Block;
 use super::engine::Engine;
 use super::error::GiveError;
 use super::map::Map;
@@ -204,22 +204,17 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
-        let (free, own, is_apart) = (b.free(), b.used(b.mt()), b.is_apart());
-        let (is_tried, waits) = (b.is_tried(), b.class() == WAITS);
+        let (free, own) = (b.free(), b.used(b.mt()));
+        let (is_tried, to_be_had) = (b.is_tried(), if b.is_apart() { 0 } else { frames });
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
-            if waits {
-                // For this: it goes where it belongs.
-                self.unbin(i);
-            }
+            self.unbin_if_waits(i);
         }
         if is_tried {
             self.forget_if_freed(i);
         }
         self.settle(i);
-        if !is_apart {
-            self.count_free(frames.into());
-        }
+        self.count_free(to_be_had.into());
         if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }

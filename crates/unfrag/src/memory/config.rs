@@ -7,7 +7,7 @@ use crate::local::slot::Slots;
 use crate::maps::{EngineLayout, LARGEST_ORDER};
 
 /// Most shards, of all areas.
-pub const MAX_SHARDS: usize = 32;
+pub const MAX_SHARDS: usize = 16;
 
 /// Most nodes.
 pub const MAX_NODES: usize = 16;
