@@ -90,8 +90,16 @@ impl Map {
         let mut got = 0;
         for (w, word) in self.0.iter_mut().enumerate() {
             let mut rest = *word;
+            let first = base + u64::from(w as u32 * WORD);
+            if rest == !0
+                && let Some(all) = out.get_mut(got..got + WORD as usize)
+            {
+                // All of a word: without a look at each bit.
+                (first..).zip(all).for_each(|(n, to)| *to = n);
+                (rest, got) = (0, got + WORD as usize);
+            }
             while rest != 0 && got < out.len() {
-                out[got] = base + u64::from(w as u32 * WORD + rest.trailing_zeros());
+                out[got] = first + u64::from(rest.trailing_zeros());
                 rest &= rest - 1;
                 got += 1;
             }
@@ -343,11 +351,12 @@ mod tests {
 
     #[test]
     fn single_frames_are_taken_from_the_lowest_on() {
-        for map in maps() {
-            let (mut m, mut out) = (map, [0; 40]);
-            let got = m.take(1000, &mut out);
+        // Less than a word, a word, and more.
+        for (map, most) in maps().flat_map(|map| [40, 64, 150].map(|most| (map, most))) {
+            let (mut m, mut out) = (map, [0; 150]);
+            let got = m.take(1000, &mut out[..most]);
             let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
-            assert_eq!(got, free.len().min(40));
+            assert_eq!(got, free.len().min(most));
             let lowest: Vec<u64> = free[..got].iter().map(|&i| u64::from(i) + 1000).collect();
             assert_eq!(out[..got], lowest);
             assert!(out[..got].iter().all(|&i| m.set(i as u32 - 1000)));
