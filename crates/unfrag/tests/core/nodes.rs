@@ -221,8 +221,11 @@ fn memory_goes_and_comes_while_it_is_in_use() {
                     unsafe { e.moved(from, Order(order)) }.expect("in use");
                 }
                 let p = e.into_claimed().expect("all of it moved").into_pfn();
-                m.remove(p, GIB).expect("it was claimed");
-                assert_eq!(m.remove(p, GIB), Err(GiveError::NoMemory(p)));
+                // SAFETY: it was claimed.
+                unsafe { m.remove(p, GIB) }.expect("in use");
+                // SAFETY: as above.
+                let twice = unsafe { m.remove(p, GIB) };
+                assert_eq!(twice, Err(GiveError::NoMemory(p)));
                 spare.push(m.take_tables(p).expect("nothing is left"));
                 assert!(m.take_tables(p).is_none());
                 present[g as usize] = false;

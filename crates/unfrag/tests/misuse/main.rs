@@ -8,8 +8,10 @@ mod engine;
 mod marks;
 mod memory;
 mod model;
+mod odd;
 #[path = "../support/mod.rs"]
 mod support;
+mod waits;
 
 /// Numbers by chance.
 struct Chance(u64);
