@@ -12,6 +12,7 @@ mod odd;
 #[path = "../support/mod.rs"]
 mod support;
 mod waits;
+mod whole;
 
 /// Numbers by chance.
 struct Chance(u64);
