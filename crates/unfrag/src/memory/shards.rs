@@ -290,7 +290,9 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         let own = |s: &usize| self.spans[*s].node == node.0 && !self.spans[*s].is_low;
         let count = (0..self.spans().len()).filter(own).count();
         let mut all = (0..self.spans().len()).filter(own);
-        all.nth(local.checked_rem(count).unwrap_or(0)).unwrap_or(0)
+        let home = all.nth(local.checked_rem(count).unwrap_or(0));
+        // A node with low addresses alone is the nearest all the same.
+        home.or(self.shards_of(node).next()).unwrap_or(0)
     }
 
     /// Calls `f` with an engine, locked, and counts the frames that it gives back.

@@ -1,4 +1,4 @@
-//! Everything that a memory can do, at random, beside a naive one that knows each frame: two nodes in three areas, memory that
+//! Everything that a memory can do, at random, beside a naive one that knows each frame: nodes in three areas, memory that
 //! comes and goes, evacuators and reports under way, and requests that name where.
 
 use super::memory::{Lock, one_thread};
@@ -7,7 +7,7 @@ use crate::support::started;
 use std::collections::BTreeMap;
 use unfrag::maps::EngineLayout;
 use unfrag::moves::{Claimed, Evacuator, Goal, Limits, Move, Place};
-use unfrag::{Area, Local, Memory, MemoryConfig, NodeId, Report, Request};
+use unfrag::{AllocError, Area, Local, Memory, MemoryConfig, NodeId, Report, Request};
 use unfrag::{MigrateType, Order, Pfn};
 
 const TYPES: [MigrateType; 3] = [
@@ -72,7 +72,11 @@ impl Model {
             }
             next = p + 1;
             let starts = p % n == 0 || run > 0;
-            run = if f == Frame::Free && starts { run + 1 } else { 0 };
+            run = if f == Frame::Free && starts {
+                run + 1
+            } else {
+                0
+            };
             if run == n && next <= limit && may(p) {
                 return true;
             }
@@ -113,9 +117,9 @@ fn a_memory_answers_as_a_naive_one_whatever_is_under_way() {
 }
 
 fn run(c: &mut Chance, steps: u64, seed: u64) {
-    let config = MemoryConfig::of(area(2, 1, seed % 2 == 0))
-        .and(area(3, 0, false))
-        .and(area(9, 1, false));
+    // Nodes in any order, of several pieces, or with low addresses alone.
+    let mut piece = |start| area(start, c.of(&[0, 1, 2, 15]), c.below(3) == 0);
+    let config = MemoryConfig::of(piece(2)).and(piece(3)).and(piece(9));
     let m: Memory<Lock> = started(MemoryConfig {
         locals: 2,
         keeps: c.of(&[1, 8, 128]),
@@ -172,13 +176,19 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 model.owned.remove(&at);
                 (at..at + (1 << order)).for_each(|p| _ = model.of.remove(&p));
                 if let Some(words) = m.take_tables(Pfn(at)) {
-                    assert!(model.of.range(at & !(GIB - 1)..(at | (GIB - 1)) + 1).next().is_none());
+                    assert!(
+                        model
+                            .of
+                            .range(at & !(GIB - 1)..(at | (GIB - 1)) + 1)
+                            .next()
+                            .is_none()
+                    );
                     spare.push(words);
                 }
             }
             2..=4 => {
                 let mut r = Request::new(Order(order), mt);
-                let node = NodeId(c.below(3) as u8);
+                let node = NodeId(c.of(&[0, 1, 2, 15, 16, 255]));
                 let limit = place.min(c.of(&[place, u64::MAX]));
                 r = match c.below(5) {
                     0 => r.near(node),
@@ -190,6 +200,11 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 let all = r.below.map_or(u64::MAX, |p| p.0);
                 let may = |p: u64| !r.is_only || m.node_of(Pfn(p)) == r.node;
                 let got = m.alloc(&r);
+                if got == Err(AllocError::Nowhere) {
+                    let is_there = |p: &u64| may(*p) && *p < all;
+                    assert!(!model.of.keys().any(is_there), "{r:?}");
+                    continue;
+                }
                 match got {
                     Ok(p) => {
                         assert!(may(p.0) && p.0 + (1 << order) <= all, "{r:?} {p:?}");
@@ -205,7 +220,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
             }
             5..=7 => {
                 let Some(l) = &mut locals[i] else {
-                    locals[i] = m.local_on(NodeId(c.below(3) as u8));
+                    locals[i] = m.local_on(NodeId(c.of(&[0, 1, 2, 15, 16, 255])));
                     continue;
                 };
                 match l.alloc(Order(order), mt) {
@@ -222,7 +237,11 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                     continue;
                 };
                 model.owned.remove(&at);
-                let (parts, order) = if order > 0 && c.below(3) == 0 { (2, order - 1) } else { (1, order) };
+                let (parts, order) = if order > 0 && c.below(3) == 0 {
+                    (2, order - 1)
+                } else {
+                    (1, order)
+                };
                 for part in 0..parts {
                     let p = Pfn(at + (part << order));
                     let mt = if c.below(6) == 0 { c.of(&TYPES) } else { mt };
@@ -247,7 +266,10 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                     for p in place..place + n {
                         model.owned.insert(p, (0, mt));
                     }
-                } else if u.evacuators.is_empty() && u.reports.is_empty() && locals.iter().all(Option::is_none) {
+                } else if u.evacuators.is_empty()
+                    && u.reports.is_empty()
+                    && locals.iter().all(Option::is_none)
+                {
                     let all = |p| model.of.get(&p) == Some(&Frame::Free);
                     assert!(!(place..place + n).all(all), "{place:#x} {n}");
                 }
@@ -255,8 +277,13 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
             14 => {
                 let goal = match c.below(6) {
                     0 => Goal::Run(Order(c.of(&[9, 10, 11, 12]))),
-                    1 | 2 => Goal::Range { start: Pfn(place), frames: n },
-                    3 => Goal::Ahead { blocks: c.below(20) as u32 },
+                    1 | 2 => Goal::Range {
+                        start: Pfn(place),
+                        frames: n,
+                    },
+                    3 => Goal::Ahead {
+                        blocks: c.below(20) as u32,
+                    },
                     _ => Goal::Blocks(c.below(3) as u32),
                 };
                 let limits = Limits::NONE
@@ -268,7 +295,9 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 }
             }
             15..=17 => {
-                let Some(at) = (!u.evacuators.is_empty()).then(|| c.below(u.evacuators.len() as u64)) else {
+                let Some(at) =
+                    (!u.evacuators.is_empty()).then(|| c.below(u.evacuators.len() as u64))
+                else {
                     continue;
                 };
                 let e = &mut u.evacuators[at as usize];
@@ -333,7 +362,10 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 if let Some(r) = m.report(Order(c.of(&[9, 10, 11]))) {
                     u.reports.push(r);
                 } else if !u.reports.is_empty() {
-                    u.reports.remove(0).acknowledge(c.below(2) == 0).expect("in use");
+                    u.reports
+                        .remove(0)
+                        .acknowledge(c.below(2) == 0)
+                        .expect("in use");
                 }
                 if u.reports.len() > 2 || c.below(2) == 0 {
                     u.reports.clear();
@@ -347,7 +379,8 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
             }
         }
         if c.below(5) == 0 {
-            m.validate().unwrap_or_else(|b| panic!("step {step} after {what}: {b}"));
+            m.validate()
+                .unwrap_or_else(|b| panic!("step {step} after {what}: {b}"));
             assert_eq!(m.present(), model.of.len() as u64);
             assert_eq!(m.refused(), 0);
             if u.evacuators.is_empty() && u.reports.is_empty() {
