@@ -8,8 +8,11 @@ mod engine;
 mod marks;
 mod memory;
 mod model;
+mod odd;
 #[path = "../support/mod.rs"]
 mod support;
+mod waits;
+mod whole;
 
 /// Numbers by chance.
 struct Chance(u64);
