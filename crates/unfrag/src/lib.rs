@@ -1,4 +1,4 @@
-//! A page allocator to embed that does not fragment: any number of CPUs, 0.16 bytes of metadata a frame, blocks to a gigabyte.
+//! A page allocator to embed that does not fragment: any number of CPUs, 0.17 bytes of metadata a frame, blocks to a gigabyte.
 //!
 //! It runs anywhere: it has no `std`, never allocates, does no I/O, and keeps its metadata in memory that the caller hands
 //! in. It hands out numbers of frames ([`Pfn`]); the memory behind them is the caller's. The locks are the caller's too
