@@ -47,13 +47,13 @@ unsafe impl Pages for KernelPages {
         // The heap may dip into the reserve: a kernel without a heap cannot go on.
         frames::alloc(
             Order(request.order),
-            MigrateType::Unmovable,
+            request.mt(),
             Rights::Interrupt,
         )
     }
 
-    unsafe fn free(&self, first: Pfn, order: u8) {
-        frames::free(first, Order(order), MigrateType::Unmovable);
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
+        frames::free(first, Order(order), mt);
     }
 
     fn window(&self) -> Window {

@@ -64,13 +64,11 @@ unsafe impl<const N: usize> Pages for Source<N> {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         let frames = 1 << request.order;
         let mut all = self.frames.lock();
-        all.take(frames, frames, MigrateType::Unmovable).map(Pfn)
+        all.take(frames, frames, request.mt()).map(Pfn)
     }
 
-    unsafe fn free(&self, first: Pfn, order: u8) {
-        self.frames
-            .lock()
-            .give(first.0, 1 << order, MigrateType::Unmovable);
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
+        self.frames.lock().give(first.0, 1 << order, mt);
     }
 
     fn window(&self) -> Window {
