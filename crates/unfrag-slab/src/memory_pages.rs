@@ -139,15 +139,14 @@ impl<'s, 'm, R: RawMutex> MemoryPages<'s, 'm, R> {
         Some(own)
     }
 
-    /// Takes a block that lies within the window.
-    fn take(&self, own: &Request) -> Option<Pfn> {
-        let first = self.memory.alloc(own).ok()?;
+    /// Hands a block on that the memory gave, if it lies within the window; else it goes back.
+    fn within(&self, first: Pfn, own: &Request) -> Option<Pfn> {
         let frames = u64::from(own.order.frames());
         let is_within = first >= self.window.first && frames <= self.end.0.saturating_sub(first.0);
         if is_within {
             return Some(first);
         }
-        // SAFETY: taken by the line above, and used by nobody.
+        // SAFETY: the memory gave it just now, and nobody uses it.
         #[allow(unsafe_code)]
         let given = unsafe { self.memory.give_one(first, own.order, own.mt) };
         debug_assert!(given.is_ok(), "a block that was just taken");
@@ -169,12 +168,15 @@ impl<R: RawMutex + Send + Sync> MemoryPages<'_, '_, R> {
 unsafe impl<R: RawMutex + Send + Sync> Pages for MemoryPages<'_, '_, R> {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         let own = self.request(request)?;
-        let got = self.take(&own);
-        // An area is made up to whole gigabytes: memory may have been added behind its end.
-        got.or_else(|| match own.below {
-            None => self.take(&own.below(self.end)),
-            Some(_) => None,
-        })
+        let first = self.memory.alloc(&own).ok()?;
+        let got = self.within(first, &own);
+        if got.is_some() || own.below.is_some() {
+            return got;
+        }
+        // Memory may have been added behind the areas' ends, as they are made up to whole gigabytes.
+        let own = own.below(self.end);
+        let first = self.memory.alloc(&own).ok()?;
+        self.within(first, &own)
     }
     unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
         // SAFETY: as the caller says.
