@@ -1,0 +1,1 @@
+//! Pages of a memory: what each request may have of it, and misuse.
