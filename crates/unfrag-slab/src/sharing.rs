@@ -6,9 +6,9 @@
 use crate::cache::KmemCache;
 use crate::cpu::Cpu;
 use crate::kmalloc::Kmalloc;
+use crate::lock::SpinLock;
 #[cfg(feature = "eras")]
 use crate::locked::LockedPages;
-use crate::lock::SpinLock;
 use crate::memory_pages::MemoryPages;
 use crate::page_block::PageBlock;
 use crate::pages::{Pages, Window};

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use unfrag::Gfp;
 use unfrag_slab::{
     Cache, CacheFlags, CacheOptions, Cpu, CpuError, CreateError, CurrentCpu, Design, FaultKind,
-    FirstAttempt, Heap, Kmalloc, KmemCache, Name, PageBlock, PageRequest, Pages,
-    Rules, SlabConfig, Slabs, SlabsError, SlubRules, formulas,
+    FirstAttempt, Heap, Kmalloc, KmemCache, Name, PageBlock, PageRequest, Pages, Rules, SlabConfig,
+    Slabs, SlabsError, SlubRules, formulas,
 };
 
 fn address(at: usize) -> NonNull<u8> {

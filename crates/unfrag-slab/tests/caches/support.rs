@@ -51,7 +51,12 @@ pub type Engine = MemoryPages<'static, 'static>;
 const GIGABYTE: u64 = 1 << 18;
 
 /// A memory of areas without frames as yet, one for each node, a gigabyte each.
-pub fn areas(nodes: u8) -> (&'static unfrag::Memory<'static, SpinLock>, &'static mut [u64]) {
+pub fn areas(
+    nodes: u8,
+) -> (
+    &'static unfrag::Memory<'static, SpinLock>,
+    &'static mut [u64],
+) {
     let area = |node: u8| Area {
         start: Pfn(u64::from(node) * GIGABYTE),
         frames: GIGABYTE,
@@ -77,7 +82,17 @@ impl Source for Engine {
         let all = u64::from(nodes) * frames;
         memory.add(first, all, &mut words).unwrap();
         let frames = all as usize;
-        unsafe { MemoryPages::new(memory, Window { first, frames, base }) }.unwrap()
+        unsafe {
+            MemoryPages::new(
+                memory,
+                Window {
+                    first,
+                    frames,
+                    base,
+                },
+            )
+        }
+        .unwrap()
     }
 }
 
