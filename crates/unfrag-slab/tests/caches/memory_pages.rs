@@ -37,6 +37,17 @@ fn memory(nodes: u8, frames: &[(u64, u64)]) -> Shared {
     memory
 }
 
+/// Frames in use as each type: unmovable, movable, reclaimable.
+fn used(memory: Shared) -> [u64; 3] {
+    let mut sum = [0; 3];
+    memory.each_block(|_, block| {
+        for (sum, of) in sum.iter_mut().zip(block.used) {
+            *sum += u64::from(of);
+        }
+    });
+    sum
+}
+
 /// All single frames that requests like this one can have.
 fn all(pages: &MemoryPages<'static, 'static>, request: PageRequest) -> Vec<u64> {
     let mut frames: Vec<u64> = std::iter::from_fn(|| pages.alloc(&request))
@@ -271,9 +282,18 @@ fn blocks_are_not_mixed_while_there_is_room() {
             let own = of[(first.0 / 512) as usize].get_or_insert(request.mt());
             assert_eq!(*own, request.mt(), "round {round}, frame {}", first.0);
         }
-        for (first, request) in taken {
-            // SAFETY: taken above, and used by nobody.
-            unsafe { pages.free(first, request.order, request.mt()) };
+        // Every third goes first, so that no block is free as a whole.
+        for part in 0..3 {
+            let mut left = [0; 3];
+            for (n, &(first, request)) in taken.iter().enumerate() {
+                if n / 9 % 3 == part {
+                    // SAFETY: taken above, and used by nobody.
+                    unsafe { pages.free(first, request.order, request.mt()) };
+                } else if n / 9 % 3 > part {
+                    left[request.mt() as usize] += 1 << request.order;
+                }
+            }
+            assert_eq!(used(memory), left, "round {round}, part {part}");
         }
         assert_eq!(memory.whole_blocks(), 64);
     }
@@ -295,16 +315,7 @@ fn caches_take_pages_of_a_type_and_give_them_back_as_that() {
     };
     // SAFETY: the memory is that long, and only this test uses it.
     let pages = unsafe { MemoryPages::new(memory, window) }.unwrap();
-    // Frames in use as each type.
-    let used = || {
-        let mut sum = [0u64; 3];
-        memory.each_block(|_, block| {
-            for (sum, of) in sum.iter_mut().zip(block.used) {
-                *sum += u64::from(of);
-            }
-        });
-        sum
-    };
+    let used = || used(memory);
     for design in Design::ALL {
         let mut table: Vec<FrameEntry> = (0..frames).map(|_| FrameEntry::new()).collect();
         let slabs = Slabs::new(&pages, &mut table, &SlabConfig::default()).unwrap();
