@@ -66,7 +66,11 @@ impl core::fmt::Display for Reclaimed {
                 "frames are taken as fast as owners give them, or owners give less than they say",
             ),
             Reclaimed::NoSuchNode(node) => {
-                write!(f, "node {} has no memory: name one that has an area", node.0)
+                write!(
+                    f,
+                    "node {} has no memory: name one that has an area",
+                    node.0
+                )
             }
         }
     }

@@ -148,6 +148,10 @@ impl<W: AsRef<[AtomicU64]>> Owners<W> {
     /// [`OwnersError::NotABlock`].
     pub fn moved(&self, from: Pfn, to: Pfn, owned: Owned) -> Result<(), OwnersError> {
         self.block(from, owned.order)?;
+        if from == to {
+            // Else it would find there what it has just written.
+            return Err(OwnersError::Another(to, self.get(to)));
+        }
         self.replace(to, None, Some(owned))?;
         let gone = self.replace(from, Some(owned), None);
         if gone.is_err() {
