@@ -58,7 +58,10 @@ fn a_detached_block_is_what_it_was() {
     assert!(b.block.iter().all(|&x| x == 0) && b.block.node() < 1024);
     assert_eq!(b.block.number() % 16, 0);
     assert_eq!((b.extent.len(), b.extent.huge_bytes()), (5 * MIB, 4 * MIB));
-    assert_eq!((b.extent.fallback_bytes(), b.extent.is_empty()), (MIB, false));
+    assert_eq!(
+        (b.extent.fallback_bytes(), b.extent.is_empty()),
+        (MIB, false)
+    );
     for piece in b.extent.pieces_mut() {
         piece.fill(9);
     }
@@ -130,7 +133,10 @@ fn what_was_detached_is_given_back_once() {
         let order = Order(round % 4);
         match round % 3 {
             0 => kept.extend(pool.try_alloc(order).map(|b| Box::new(b.detach()) as _)),
-            1 => kept.extend(pool.try_alloc_movable(order).map(|b| Box::new(b.detach()) as _)),
+            1 => kept.extend(
+                pool.try_alloc_movable(order)
+                    .map(|b| Box::new(b.detach()) as _),
+            ),
             _ => drop(pool.alloc_bytes(70_000).map(Extent::detach)),
         }
         if kept.len() > 50 {

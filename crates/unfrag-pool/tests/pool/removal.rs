@@ -50,7 +50,11 @@ impl Owner for Cache {
     fn reclaim(&self, frames: usize) -> usize {
         self.called();
         let mut blocks = self.blocks.lock().expect("no panic");
-        let some: Vec<_> = blocks.iter_mut().filter_map(Option::take).take(frames).collect();
+        let some: Vec<_> = blocks
+            .iter_mut()
+            .filter_map(Option::take)
+            .take(frames)
+            .collect();
         drop(blocks);
         std::thread::yield_now();
         self.called();
@@ -168,7 +172,9 @@ fn numbers_of_owners_come_back() {
         pool.remove_owner(id).expect("it is there");
         drop(block);
     }
-    let ids: Vec<_> = (0..u16::MAX).map(|_| register(&pool, cache.clone())).collect();
+    let ids: Vec<_> = (0..u16::MAX)
+        .map(|_| register(&pool, cache.clone()))
+        .collect();
     assert!(pool.register(cache.clone()).is_err(), "the last number");
     let block = pool.try_alloc_for(ids[9], 0, Order(0)).expect("a frame");
     pool.remove_owner(ids[9]).expect("it is there");
@@ -222,7 +228,9 @@ fn who_removes_an_owner_waits_for_its_calls_but_not_in_one() {
         let pool = Arc::new(pool.build().expect("a pool"));
         let (owner, begins, go) = slow();
         let id = register(&pool, owner.clone());
-        let held: Vec<_> = (0..600).filter_map(|_| pool.try_alloc(Order(0)).ok()).collect();
+        let held: Vec<_> = (0..600)
+            .filter_map(|_| pool.try_alloc(Order(0)).ok())
+            .collect();
         begins.recv_timeout(LONG).expect("kswapd calls");
         std::thread::scope(|threads| {
             let waits = threads.spawn(|| {
@@ -230,7 +238,9 @@ fn who_removes_an_owner_waits_for_its_calls_but_not_in_one() {
                 assert!(owner.ended.load(SeqCst), "the call has ended");
             });
             // It has gone at once for all others, while its call runs.
-            until("it has gone", || pool.try_alloc_for(id, 0, Order(0)).is_err());
+            until("it has gone", || {
+                pool.try_alloc_for(id, 0, Order(0)).is_err()
+            });
             assert!(!waits.is_finished());
             go.send(()).expect("heard");
             waits.join().expect("it ends");
@@ -240,7 +250,9 @@ fn who_removes_an_owner_waits_for_its_calls_but_not_in_one() {
         let id = register(&pool, owner.clone());
         *owner.pool.lock().expect("no panic") = Some((pool.clone(), id));
         drop(held);
-        let held: Vec<_> = (0..600).filter_map(|_| pool.try_alloc(Order(0)).ok()).collect();
+        let held: Vec<_> = (0..600)
+            .filter_map(|_| pool.try_alloc(Order(0)).ok())
+            .collect();
         begins.recv_timeout(LONG).expect("kswapd calls");
         go.send(()).expect("heard");
         until("the call ends", || owner.ended.load(SeqCst));
@@ -264,11 +276,26 @@ fn wrong_removals_get_an_error_and_change_nothing() {
         ("elsewhere", &b, gone),
     ] {
         let said = pool.remove_owner(id).map(drop).expect_err(what);
-        assert!(said.to_string().contains("not registered with this pool"), "{what}");
-        let asked = [pool.alloc_for(id, 0, Order(0)), pool.try_alloc_for(id, 0, Order(0))];
-        assert!(asked.iter().all(|r| matches!(r, Err(AllocError::NoSuchOwner))), "{what}");
+        assert!(
+            said.to_string().contains("not registered with this pool"),
+            "{what}"
+        );
+        let asked = [
+            pool.alloc_for(id, 0, Order(0)),
+            pool.try_alloc_for(id, 0, Order(0)),
+        ];
+        assert!(
+            asked
+                .iter()
+                .all(|r| matches!(r, Err(AllocError::NoSuchOwner))),
+            "{what}"
+        );
     }
     assert_eq!(Arc::strong_count(&cache), 3, "of two pools still");
-    drop((a.alloc_for(of_a, 1, Order(3)), b.alloc_for(of_b, 1, Order(3))));
-    [&a, &b].map(check_all_free);
+    drop((
+        a.alloc_for(of_a, 1, Order(3)),
+        b.alloc_for(of_b, 1, Order(3)),
+    ));
+    check_all_free(&a);
+    check_all_free(&b);
 }
