@@ -6,7 +6,7 @@
 use crate::frames::rights::Rights;
 use crate::lock::IrqLock;
 use crate::memory_map::MemoryMap;
-use crate::{cpu, faults, tlb};
+use crate::{cpu, faults};
 use core::cell::UnsafeCell;
 use unfrag::maps::Gigabyte;
 use unfrag::{Barrier, Local, Marks, MemoryConfig, MemoryLayout};
@@ -35,7 +35,7 @@ unsafe impl Send for Locals {}
 
 impl Locals {
     /// Gives all frames of a map to unfrag, with tables that are carved out of it.
-    pub fn new(map: &mut MemoryMap, from: u64, cpus: usize) -> Locals {
+    pub fn new(map: &mut MemoryMap, from: u64, cpus: usize, barrier: Barrier) -> Locals {
         let reserve = RESERVE * cpus as u64;
         let marks = Marks {
             min: reserve,
@@ -45,8 +45,7 @@ impl Locals {
         let config = MemoryConfig {
             locals: cpus,
             marks,
-            // SAFETY: interrupts are off while a CPU uses its `Local`, so its answer is before or behind that.
-            barrier: Some(unsafe { Barrier::new(tlb::barrier) }),
+            barrier: Some(barrier),
             ..MemoryConfig::new(Pfn(0), map.end())
         };
         let room = MemoryLayout::of(&config);

@@ -57,8 +57,17 @@
 //!    type's is taken over, the emptiest.
 //! 4. If memory is short, what the CPUs keep is called home, and the request fails with an [`AllocError`]; if it is fragmented, an
 //!    [`Evacuator`](moves::Evacuator) makes room.
+//!
+//! # What it needs of a machine
+//! Atomic words of 64 bits, which all machines of 64 bits have, and x86 and ARMv7-A of 32; where there are none, as on
+//! ARMv7-M, it does not compile, and says so.
 #![no_std]
 #![deny(unsafe_code)]
+
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!(
+    "unfrag numbers frames in atomic words of 64 bits, which this machine does not have"
+);
 
 #[cfg(any(test, loom, shuttle))]
 extern crate std;

@@ -194,19 +194,20 @@ impl<'a> Shelf<'a> {
         let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(BATCH));
         let out = &mut out[..first.len()];
         // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
+        // Neighbours are in words of their own, so that none waits for the last one.
         let mut bits = [0u64; 64];
         for (to, word) in out.iter_mut().zip(first) {
             let n = word.load(Relaxed);
             *to = n;
             let place = n >> order.0;
-            bits[(place / 64 % 64) as usize] |= 1 << (place % 64);
+            bits[(place % 64) as usize] |= 1 << (place / 64 % 64);
         }
         let mut are_twins = false;
         for (to, word) in self.of.iter().zip(rest) {
             let n = word.load(Relaxed);
             to.store(n, Relaxed);
             let place = n >> order.0;
-            let is_set = bits[(place / 64 % 64) as usize] >> (place % 64) & 1 == 1;
+            let is_set = bits[(place % 64) as usize] >> (place / 64 % 64) & 1 == 1;
             are_twins |= is_set && out.contains(&n);
         }
         self.set_len(rest.len());

@@ -9,12 +9,9 @@
 use super::engine::{Engine, GIGABYTE};
 use super::error::GiveError;
 use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES};
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES};
 use super::tables::{Entries, fits};
 use crate::frame::{FrameIx, Order, Pfn};
-
-/// Blocks of a gigabyte that may be partly memory.
-pub(super) const ABSENT: usize = 64;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before. The tables of
@@ -77,6 +74,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         self.can_change(first, end, |_, _, _| true, GiveError::Present)?;
         for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
+            self.forget_stays(i);
             if let Some((b, map)) = self.of.block_and_map(i)
                 && b.is_intact()
             {
@@ -95,6 +93,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             if b.in_use() > 0 && b.used(b.mt()) == 0 {
                 self.retype_by_content(i);
             }
+            self.settle(i);
         }
         Ok(())
     }

@@ -3,11 +3,10 @@
 //!
 //! Invariant: a block that is in a bin, and a gigabyte that is, have tables.
 
-use super::absent::ABSENT;
 use super::block::Block;
-use super::gigabyte::Whole;
 use super::map::Map;
-use super::sizes::FRAMES;
+use super::sizes::{ABSENT, FRAMES};
+use super::whole::Whole;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a gigabyte.
@@ -75,7 +74,7 @@ impl Tables {
         self.blocks.chunks_exact(blocks as usize)
     }
 
-    fn into_words<'m>(self: &'m mut Tables) -> Option<&'m mut [u64]> {
+    fn words_mut(&mut self) -> Option<&mut [u64]> {
         <[u64]>::mut_from_bytes(self.as_mut_bytes()).ok()
     }
 }
@@ -224,6 +223,6 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     pub fn unmake(&mut self, g: u32) -> Option<&'m mut [u64]> {
         let entry = self.of.as_mut().get_mut(g as usize)?;
         let is_empty = entry.0.as_deref().is_some_and(|t| !t.has_memory());
-        entry.0.take_if(|_| is_empty)?.into_words()
+        entry.0.take_if(|_| is_empty)?.words_mut()
     }
 }
