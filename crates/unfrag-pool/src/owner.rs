@@ -24,7 +24,8 @@ use unfrag::{Order, Pfn, owners};
 /// one on its thread. Threads that an owner has work for it are not known to the pool: there it uses the forms with `try_`.
 ///
 /// A lock that the calls take must not be held by a thread that waits for the pool: one in [`alloc`](crate::Pool::alloc) and
-/// its like, or in [`compact`](crate::Pool::compact), or that drops the pool. Under such a lock, use
+/// its like, in [`compact`](crate::Pool::compact) or in [`remove_owner`](crate::Pool::remove_owner), or that drops the pool. Under
+/// such a lock, use
 /// [`try_alloc_for`](crate::Pool::try_alloc_for).
 ///
 /// # If it panics
