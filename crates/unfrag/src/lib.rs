@@ -45,6 +45,7 @@
 //! - [`memory`]: [`Memory`], which many CPUs share: shards of maps, each under a lock, and watermarks.
 //! - [`local`]: [`Local`], what a CPU takes and gives without a lock.
 //! - [`moves`]: whole free blocks, made by moving what is in the way.
+//! - [`owners`]: a word a frame for who has it, and reclaim, which asks owners in turn.
 //!
 //! # One allocation
 //! From the call to the frame, with the file of each step:
@@ -81,6 +82,7 @@ pub mod local;
 pub mod maps;
 pub mod memory;
 pub mod moves;
+pub mod owners;
 
 pub use error::AllocError;
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn};
