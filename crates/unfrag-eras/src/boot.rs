@@ -85,6 +85,12 @@ impl<'m, H: Host> Manager<'m, H> {
         };
         m.switch_lists();
         m.size_zones();
+        if rules.is_sourced() {
+            let source = m.host.source().filter(|_| H::SOURCES);
+            if !source.is_some_and(|s| s.start(config.zones)) {
+                return Err(ConfigError::NoSource);
+            }
+        }
         Ok(m)
     }
 

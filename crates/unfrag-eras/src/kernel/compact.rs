@@ -78,6 +78,8 @@ pub enum Chooser {
     /// The pageblock that costs the fewest copies is emptied, into the fullest ones, for blocks as large as a pageblock
     /// or larger, and for a whole zone. Below that, the scanners. See [`compact`](crate::compact).
     Evacuator,
+    /// The host's [`Source`](crate::source::Source), for all orders; it also chooses which free block serves a request.
+    Source,
 }
 
 /// Which requests may compact.

@@ -296,6 +296,22 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "unfrag",
         rules: Rules {
+            placement: PLACEMENT_SOURCED,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_6_12,
+            pcp: PCP_6_18,
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_6_18,
+            compact: Some(COMPACT_SOURCED),
+        },
+    },
+    Preset {
+        name: "unfrag-lists",
+        rules: Rules {
             placement: PLACEMENT_UNFRAG,
             block_order: 9,
             tail_if_merge_likely: true,

@@ -4,6 +4,8 @@ use super::daemon::{Attempt, Daemon};
 use super::memory::{Memory, Spent, Stepped, Wakes};
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
+use crate::own::Own;
+use std::mem::take;
 use unfrag_eras::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
 use unfrag_eras::need::Answer;
 use unfrag_eras::page_alloc::Begun;
@@ -97,7 +99,13 @@ impl<'m> Bare<'m> {
     /// If no manager can be made for it.
     pub fn boot(of: &Description, metadata: &'m mut [u64]) -> Result<Bare<'m>, ConfigError> {
         let zones = of.zones();
-        let manager = Manager::boot(&of.config(&zones), Wakes::default(), metadata)?;
+        let manager = {
+            let host = Wakes {
+                own: Own::of(&of.rules),
+                ..Wakes::default()
+            };
+            Manager::boot(&of.config(&zones), host, metadata)?
+        };
         Ok(Bare {
             memory: Memory::new(manager, of.frames, of.costs),
             now: 0,
@@ -284,11 +292,12 @@ impl<'m> Bare<'m> {
 
     /// Wakes whom the allocator has asked for.
     fn deliver_at(&mut self, now: Nanos) {
-        let wakes = std::mem::take(self.memory.manager.host_mut());
-        if wakes.kswapd {
+        let host = self.memory.manager.host_mut();
+        let (kswapd, kcompactd) = (take(&mut host.kswapd), take(&mut host.kcompactd));
+        if kswapd {
             self.kswapd.wake(now);
         }
-        if wakes.kcompactd {
+        if kcompactd {
             self.kcompactd.wake(now);
         }
     }
