@@ -126,30 +126,26 @@ impl Own {
         rules.is_sourced().then(Box::default)
     }
 
-    /// Free frames of a zone, as its memory counts them; those not counted that a run has set apart.
-    pub fn free_frames(&self, zone: ZoneId) -> Option<u64> {
-        Some(self.zone(zone)?.memory.free_frames())
-    }
-
-    /// Free blocks of each order in a zone, as its memory shows them.
-    pub fn free_blocks(&self, zone: ZoneId) -> Option<Vec<u64>> {
-        let of = self.zone(zone)?.memory.free_blocks().of;
-        let orders = 0..of[0].len();
-        Some(orders.map(|o| of.iter().map(|t| t[o]).sum()).collect())
-    }
-
-    /// Checks the invariants of each memory.
+    /// Checks each memory, and that it has as many free frames as the lists of its zone show, which `shown` says: none is
+    /// known as long as a run is under way.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn validate(&self) -> Result<(), unfrag::maps::Broken> {
-        let zones = self.zones.iter().flatten();
-        zones.map(|z| z.memory.validate()).collect()
-    }
-
-    /// Blocks that were given back and were not in use: none, unless the zones' lists and the memory disagree.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    pub fn check(&self, shown: impl Fn(ZoneId) -> u64) -> Result<(), String> {
+        if self.refused > 0 {
+            return Err(format!("{} blocks were given back twice", self.refused));
+        }
+        let is_idle = self.runs.iter().all(Option::is_none);
+        for (id, zone) in (0..).map(ZoneId).zip(&self.zones) {
+            let Some(zone) = zone else { continue };
+            let sound = zone.memory.validate();
+            sound.map_err(|e| format!("zone {}: {e:?}", id.0))?;
+            let (has, shows) = (zone.memory.free_frames(), shown(id));
+            if is_idle && has != shows {
+                return Err(format!("zone {}: {has} frames are free, not {shows}", id.0));
+            }
+        }
+        Ok(())
     }
 
     fn zone(&self, zone: ZoneId) -> Option<&Zone> {

@@ -5,7 +5,7 @@ use super::memory_zone::Zone;
 use crate::frame::{FrameIx, Frames, MigrateType, Order, Pfn, Span, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::placement::{BlockRequest, End, FreeBlock, FreeTo, RmqueueMode};
+use crate::placement::{BlockRequest, End, Fallback, FreeBlock, FreeTo, RmqueueMode};
 use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
@@ -60,23 +60,36 @@ impl<H: Host> ZoneOps<'_, '_, H> {
         H::SOURCES && self.policy.rules.is_sourced()
     }
 
-    /// Takes the block that the source chooses. Its pageblock has the type of what is there that moves least.
+    /// Takes the block that the source chooses. Its pageblock has the type of what came there first when it was free as a whole,
+    /// or of what cannot be moved and came later: that is a fallback, as one for what can be moved in another's is.
     #[cold]
     fn take_chosen(&mut self, request: BlockRequest) -> Option<(FrameIx, MigrateType)> {
         let (id, BlockRequest { order, mt, .. }) = (self.zone.id(), request);
         let pfn = self.tracer.host.source()?.choose(id, order, mt)?;
-        let ix = self.tracer.map.ix(pfn);
+        let ix = self.tracer.map.ix(pfn)?;
         let block = self.frames.geometry.block_order;
-        let is_whole = ix
-            .and_then(|ix| self.frames.buddy_of(ix))
-            .is_some_and(|head| self.frames.state(head).order() >= block);
-        let Some(ix) = ix.filter(|&ix| self.zone.free_area.take_at(self.frames, ix, order)) else {
+        let (had, head) = (self.frames.block_type(ix), self.frames.buddy_of(ix));
+        let from = head.map_or(order, |head| self.frames.state(head).order());
+        if !self.zone.free_area.take_at(self.frames, ix, order) {
             // It is not free here, so nobody gets it.
             return None;
-        };
-        let had = self.frames.block_type(ix);
+        }
+        let (is_other, is_whole) = (had != mt, from >= block);
         let holds = self.zone.free_area.holds_block(self.frames, ix);
-        if had != mt && holds && (is_whole || had == MigrateType::Movable) {
+        let changes = is_other && holds && (is_whole || had == MigrateType::Movable);
+        if is_other && !is_whole {
+            let fallback = Fallback {
+                ix,
+                alloc_order: order,
+                fallback_order: from,
+                alloc_mt: mt,
+                fallback_mt: had,
+                change_ownership: changes,
+            };
+            self.tracer
+                .emit(|m| Event::PageAllocExtfrag(fallback.event(m)));
+        }
+        if changes {
             if order < block {
                 self.zone.free_area.retype(self.frames, ix, mt, End::Tail);
             }

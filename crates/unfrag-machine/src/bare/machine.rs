@@ -177,6 +177,17 @@ impl<'m> Bare<'m> {
         self.memory.manager.inspect().validate()
     }
 
+    /// Checks what chooses frames, if lists do not, and that it agrees with them.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_own(&self) -> Result<(), String> {
+        let m = &self.memory.manager;
+        let shown = |z| m.inspect().zone(z).free_pages;
+        let own = m.host().own.as_deref();
+        own.map_or(Ok(()), |own| own.check(shown))
+    }
+
     /// The program computes or waits; the daemons go on.
     pub fn pass(&mut self, time: Nanos) {
         self.now += time;
