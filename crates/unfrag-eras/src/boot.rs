@@ -172,6 +172,16 @@ impl<'m, H: Host> Manager<'m, H> {
                 z.setup_reserve_blocks(&self.frames, capped);
             }
         }
+        self.source_ready();
+    }
+
+    /// Tells the source that the state is complete.
+    pub(crate) fn source_ready(&mut self) {
+        if H::SOURCES
+            && let Some(source) = self.host.source()
+        {
+            source.ready();
+        }
     }
 
     /// Boots a manager in `memory` (at least [`layout`](crate::layout)`(config).words` words, of any

@@ -82,7 +82,8 @@ impl<'m, H: Host> Restore<'m, H> {
     }
 
     /// The manager, as its state is now.
-    pub fn finish(self) -> Manager<'m, H> {
+    pub fn finish(mut self) -> Manager<'m, H> {
+        self.manager.source_ready();
         self.manager
     }
 }

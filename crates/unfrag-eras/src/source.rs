@@ -42,6 +42,8 @@ pub enum Next {
 pub trait Source {
     /// The zones, before any frame of them is free. False, if there can be no such memory.
     fn start(&mut self, zones: &[ZoneConfig]) -> bool;
+    /// The state before the first request is complete: what was neither given nor claimed since the start stays in use.
+    fn ready(&mut self);
     /// Takes a free block of a zone for a request of a type.
     fn choose(&mut self, zone: ZoneId, order: Order, mt: MigrateType) -> Option<Pfn>;
     /// Takes a free block of a zone that somebody else has chosen, for a request of a type. False, if it cannot be had.

@@ -13,12 +13,19 @@ use unfrag::maps::Gigabyte;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{Area, Memory, MemoryConfig, MemoryLayout, MigrateType};
 use unfrag_eras::source::{Next, Room, Source};
-use unfrag_eras::{MigrateType as ListType, NodeId, Order, Pfn, ZoneConfig, ZoneId};
+use unfrag_eras::{NodeId, Order, Pfn, ZoneConfig, ZoneId};
 
 type Lock = spin::Mutex<()>;
 
 /// Frames at which areas begin, as a power of two.
 const GIGABYTE: u32 = 18;
+
+/// The types that the engine knows.
+const TYPES: [MigrateType; 3] = [
+    MigrateType::Movable,
+    MigrateType::Unmovable,
+    MigrateType::Reclaimable,
+];
 
 /// What a request that waits may cost, and what is made ahead of demand.
 const DIRECT: Limits = Limits::NONE.copies(4096).most(480);
@@ -53,6 +60,8 @@ struct Zone {
     first: u64,
     /// The type of the request that took each frame last.
     types: Vec<MigrateType>,
+    /// The frames that are free at the beginning, as long as that is being said.
+    begins_free: Option<Vec<bool>>,
     // Dropped in this order: the memory before what it lies in.
     _memory: Lent<Memory<'static, Lock>>,
     _directory: Lent<[Gigabyte<'static>]>,
@@ -60,7 +69,7 @@ struct Zone {
 }
 
 impl Zone {
-    /// A zone, all of which is in use.
+    /// A zone, all of which is to be in use unless it is given before it is ready.
     fn new(of: &ZoneConfig) -> Option<Zone> {
         let base = of.start.0 >> GIGABYTE << GIGABYTE;
         let end = of.start.0.checked_add(of.spanned)?;
@@ -77,14 +86,14 @@ impl Zone {
         let (_directory, directory) = Lent::<[Gigabyte<'static>]>::new(directory);
         let (_memory, memory) = Lent::new(Box::new(Memory::new(config.with_locals(0))));
         let memory: &'static Memory<'static, Lock> = memory;
-        let mt = MigrateType::Unmovable;
         memory.start(directory, &mut words).ok()?;
         memory.add(of.start, of.spanned, &mut words).ok()?;
-        memory.take_at(of.start, of.spanned, mt).ok()?;
+        let spanned = usize::try_from(of.spanned).ok()?;
         Some(Zone {
             memory,
             first: of.start.0,
-            types: vec![mt; usize::try_from(of.spanned).ok()?],
+            types: vec![MigrateType::Unmovable; spanned],
+            begins_free: Some(vec![false; spanned]),
             _memory,
             _directory,
             _words,
@@ -93,6 +102,44 @@ impl Zone {
 
     fn index(&self, pfn: Pfn) -> usize {
         pfn.0.wrapping_sub(self.first) as usize
+    }
+
+    /// Notes whether a block is free at the beginning. False, if that is over.
+    fn begins(&mut self, pfn: Pfn, order: Order, is_free: bool) -> bool {
+        let at = self.index(pfn);
+        let Some(begins) = &mut self.begins_free else {
+            return false;
+        };
+        if let Some(own) = begins.get_mut(at..at + order.frames() as usize) {
+            own.fill(is_free);
+        }
+        true
+    }
+
+    /// Takes what is in use at the beginning. A block of 512 frames is of the type that most of it has, as the first that is
+    /// taken there says.
+    fn ready(&mut self) -> Result<(), unfrag::maps::GiveError> {
+        let Some(free) = self.begins_free.take() else {
+            return Ok(());
+        };
+        let mut at = 0;
+        while at < free.len() {
+            let frame = self.first + at as u64;
+            let block = u64::from(Order::HUGE.frames());
+            let end = (at + (block - frame % block) as usize).min(free.len());
+            let (free, of) = (&free, &self.types);
+            let used = |mt| (at..end).filter(move |&i| !free[i] && of[i] == mt);
+            let mut types = TYPES;
+            types.sort_by_key(|&mt| std::cmp::Reverse(used(mt).count()));
+            for mt in types {
+                for i in used(mt) {
+                    let pfn = Pfn(self.first + i as u64);
+                    self.memory.take_at(pfn, 1, mt)?;
+                }
+            }
+            at = end;
+        }
+        Ok(())
     }
 
     /// Notes for whom a block is.
@@ -166,33 +213,48 @@ impl Own {
 }
 
 /// The type by which the engine groups a request.
-fn grouped(mt: ListType) -> MigrateType {
+fn grouped(mt: MigrateType) -> MigrateType {
     match mt {
-        ListType::Movable => MigrateType::Movable,
-        ListType::Reclaimable => MigrateType::Reclaimable,
+        MigrateType::Movable | MigrateType::Reclaimable => mt,
         _ => MigrateType::Unmovable,
     }
 }
 
 impl Source for Own {
     fn start(&mut self, zones: &[ZoneConfig]) -> bool {
-        let known: Vec<_> = zones.iter().map(|z| (z.spanned > 0, Zone::new(z))).collect();
+        let known: Vec<_> = zones
+            .iter()
+            .map(|z| (z.spanned > 0, Zone::new(z)))
+            .collect();
         let all = known.iter().all(|(is, zone)| !is || zone.is_some());
         self.zones = known.into_iter().map(|(_, zone)| zone).collect();
         all
     }
 
-    fn choose(&mut self, zone: ZoneId, order: Order, mt: ListType) -> Option<Pfn> {
+    fn ready(&mut self) {
+        for zone in self.zones.iter_mut().flatten() {
+            self.refused += u64::from(zone.ready().is_err());
+        }
+    }
+
+    fn choose(&mut self, zone: ZoneId, order: Order, mt: MigrateType) -> Option<Pfn> {
         let (zone, mt) = (self.zone_mut(zone)?, grouped(mt));
+        if zone.begins_free.is_some() {
+            return None;
+        }
         let pfn = zone.memory.take_one(order, mt).ok()?;
         zone.note(pfn, order, mt);
         Some(pfn)
     }
 
-    fn claim(&mut self, zone: ZoneId, pfn: Pfn, order: Order, mt: ListType) -> bool {
+    fn claim(&mut self, zone: ZoneId, pfn: Pfn, order: Order, mt: MigrateType) -> bool {
         let (Some(zone), mt) = (self.zone_mut(zone), grouped(mt)) else {
             return false;
         };
+        if zone.begins(pfn, order, false) {
+            zone.note(pfn, order, mt);
+            return true;
+        }
         let frames = order.frames().into();
         let is_taken = zone.memory.take_at(pfn, frames, mt).is_ok();
         if is_taken {
@@ -202,6 +264,10 @@ impl Source for Own {
     }
 
     fn give(&mut self, zone: ZoneId, pfn: Pfn, order: Order) {
+        let is_begin = |zone: &mut Zone| zone.begins(pfn, order, true);
+        if self.zone_mut(zone).is_some_and(is_begin) {
+            return;
+        }
         let given = self.zone(zone).map(|zone| {
             let mt = zone.types.get(zone.index(pfn)).copied();
             let mt = mt.unwrap_or(MigrateType::Unmovable);
@@ -213,13 +279,9 @@ impl Source for Own {
         }
     }
 
-    fn type_of(&self, zone: ZoneId, pfn: Pfn) -> ListType {
+    fn type_of(&self, zone: ZoneId, pfn: Pfn) -> MigrateType {
         let mt = self.zone(zone).map(|z| z.types.get(z.index(pfn)));
-        match mt.flatten() {
-            Some(MigrateType::Movable) => ListType::Movable,
-            Some(MigrateType::Reclaimable) => ListType::Reclaimable,
-            _ => ListType::Unmovable,
-        }
+        mt.flatten().copied().unwrap_or(MigrateType::Unmovable)
     }
 
     fn begin(&mut self, zone: ZoneId, room: Room) -> u32 {

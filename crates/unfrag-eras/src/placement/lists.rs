@@ -306,11 +306,7 @@ impl Lists {
             while size > order {
                 size.0 -= 1;
                 let upper = at.plus(size.frames());
-                let (keep, ix) = if ix < upper {
-                    (at, upper)
-                } else {
-                    (upper, at)
-                };
+                let (keep, ix) = if ix < upper { (at, upper) } else { (upper, at) };
                 let order = size;
                 self.push(frames, FreeBlock { ix, order, mt }, End::Head);
                 at = keep;

@@ -4,8 +4,8 @@ use unfrag_eras::kernel::{UNFRAG, kernels, preset};
 use unfrag_eras::restore::Restore;
 use unfrag_eras::source::{Next, Room, Source};
 use unfrag_eras::{
-    Config, ConfigError, Host, Manager, MigrateType, NodeId, NullHost, Order, Pfn, ZoneConfig, ZoneId,
-    ZoneKind,
+    Config, ConfigError, Host, Manager, MigrateType, NodeId, NullHost, Order, Pfn, ZoneConfig,
+    ZoneId, ZoneKind,
 };
 
 /// Chooses nothing, and says whether it could.
@@ -15,6 +15,7 @@ impl Source for Idle {
     fn start(&mut self, _: &[ZoneConfig]) -> bool {
         self.0
     }
+    fn ready(&mut self) {}
     fn choose(&mut self, _: ZoneId, _: Order, _: MigrateType) -> Option<Pfn> {
         None
     }

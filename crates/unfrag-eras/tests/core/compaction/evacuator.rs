@@ -201,7 +201,9 @@ fn a_block_of_two_pageblocks_is_the_cheapest_pair() {
     let mut c = Chance(setting("UNFRAG_SEED", 3));
     println!("seed {}", c.0);
     let shares: Vec<u64> = (0..64).map(|_| 200 + c.below(800)).collect();
-    let mut m = filled("unfrag-lists", 64, |i, _| c.below(1000) < shares[i as usize]);
+    let mut m = filled("unfrag-lists", 64, |i, _| {
+        c.below(1000) < shares[i as usize]
+    });
     let used = used_by_block(&m, 64);
     let least = used.chunks(2).map(|p| p[0] + p[1]).min().expect("pairs");
     let got = huge_page(&mut m, 10).expect("a block");
@@ -242,7 +244,9 @@ fn blocks_that_cannot_be_emptied_are_not_begun() {
 /// A block whose owner refuses is left alone for 2 runs, then 4, up to 64; a run for the whole zone tries it anyway.
 #[test]
 fn a_block_that_stays_is_left_alone_for_a_while() {
-    let mut m = filled("unfrag-lists", 16, |i, f| f % 8 < if i == 0 { 1 } else { 7 });
+    let mut m = filled("unfrag-lists", 16, |i, f| {
+        f % 8 < if i == 0 { 1 } else { 7 }
+    });
     let mut tried = Vec::new();
     for n in 0..150u32 {
         let mut run = m.lab().compaction(&run_for(Some(9), false));
