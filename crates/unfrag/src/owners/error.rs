@@ -1,6 +1,6 @@
 //! [`OwnersError`]: why a call is refused.
 
-use super::words::{Owned, OwnerId};
+use super::owned::{Owned, OwnerId};
 use crate::frame::Pfn;
 
 /// Why a call of an [`Owners`](super::Owners) or of a [`Roster`](super::Roster) was refused. Nothing has changed.

@@ -1,6 +1,6 @@
 //! Who has a frame, and who is asked to give some back. All of it is optional: the memory works without.
 //!
-//! - `words`: [`Owners`], a word for each frame, which says whose the block is that begins there.
+//! - `owned`: [`Owned`], whose a block is. `words`: [`Owners`], a word for each frame, which says whose the block is that begins there.
 //! - `roster`: [`Roster`], the owners that can be asked, each by its number. `reclaim`: [`Reclaim`], what a kswapd does, or a
 //!   request that finds nothing: it names an owner and a number of frames, and is told what came of it.
 //! - `error`: why a call is refused.
@@ -33,11 +33,13 @@
 //! ```
 
 mod error;
+mod owned;
 mod reclaim;
 mod roster;
 mod words;
 
 pub use error::OwnersError;
+pub use owned::{Owned, OwnerId};
 pub use reclaim::{Reclaim, Reclaimed, Turn, Want};
 pub use roster::{MAX_OWNERS, Roster};
-pub use words::{Owned, OwnerId, Owners};
+pub use words::Owners;

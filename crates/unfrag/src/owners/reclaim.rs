@@ -2,8 +2,8 @@
 //!
 //! Invariant: it asks one owner at a time, and nothing is locked when it does.
 
+use super::owned::OwnerId;
 use super::roster::Roster;
-use super::words::OwnerId;
 use crate::frame::NodeId;
 use crate::memory::{MAX_NODES, Memory};
 use core::sync::atomic::AtomicU64;

@@ -4,7 +4,7 @@
 //! given to somebody.
 
 use super::error::OwnersError;
-use super::words::OwnerId;
+use super::owned::OwnerId;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -173,7 +173,7 @@ fn wrong_calls_of_a_roster_get_an_error_and_change_nothing() {
     assert_eq!(roster.release(b), Err(NoSuchOwner(b)));
     assert_eq!((roster.add(), roster.add()), (Ok(b), Err(Full)));
 
-    let nobody = Roster::new([const { AtomicU64::new(0) }; 0]);
+    let nobody = Roster::new(words(0));
     assert_eq!((nobody.add(), nobody.is_empty()), (Err(Full), true));
     // More words than numbers: no number is given twice.
     let all = Roster::new(words(MAX_OWNERS + 5));
