@@ -9,6 +9,8 @@ use unfrag_slab::{
     Pages, SlabConfig, Slabs, SpinLock, Window,
 };
 
+/// First frames, and how many.
+type Ranges = &'static [(u64, u64)];
 type Shared = &'static Memory<'static, SpinLock>;
 
 const GIGABYTE: u64 = 1 << 18;
@@ -138,7 +140,7 @@ fn requests_that_nobody_can_serve_get_nothing_and_change_nothing() {
 #[test]
 fn nothing_outside_of_the_window_is_handed_out() {
     let everything = || memory(2, &[(0, 1024), (GIGABYTE - 512, 1024)]);
-    let rows: [(&str, u64, usize, &[(u64, u64)]); 5] = [
+    let rows: [(&str, u64, usize, Ranges); 5] = [
         ("its end is in the midst of a block", 0, 700, &[(0, 700)]),
         (
             "its end is in the other node",
@@ -368,7 +370,6 @@ fn caches_take_pages_of_a_type_and_give_them_back_as_that() {
         assert_eq!(memory.whole_blocks(), 16, "{design}");
     }
     memory.validate().unwrap();
-    drop(pages);
     // SAFETY: nothing is in it any more.
     unsafe { dealloc(base.as_ptr(), room) };
 }
