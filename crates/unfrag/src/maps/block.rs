@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_freed_frame_only_counts_where_nothing_else_changes() {
         let flags = [0, INTACT, APART, TRIED, 1 << PARTIAL, 1 << STAYS | TRIED];
-        for free in 0..FRAMES {
+        for free in (0..FRAMES).step_by(if cfg!(miri) { 97 } else { 1 }) {
             for used in [1, 2, (FRAMES - free) / 2].map(|n| n.min(FRAMES - free)) {
                 for bin in (0..BINS).map(Some).chain([None]) {
                     for class in 0..CLASSES {
@@ -358,7 +358,7 @@ mod tests {
                         b.word |= u64::from(free) | u64::from(used) << at(RECLAIMABLE);
                         b.set_bin(bin);
                         b.set_class(class);
-                        // What waits is in a bin of another kind.
+                        // With as many as it has, it may be there as well.
                         let stays = b.drift(free + 1) < DRIFT && b.drift(free) < DRIFT;
                         for flag in flags {
                             b.word &= !(INTACT | APART | PARTIAL_BITS | TRIED);
