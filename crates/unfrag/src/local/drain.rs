@@ -2,7 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::arrays::{BATCH, Shelf};
+use crate::local::arrays::{DRAIN, Shelf};
 use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
@@ -146,7 +146,7 @@ impl<R: RawMutex> Memory<'_, R> {
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             let kept = Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?)));
             for (order, shelf) in kept.chain([(Order::ZERO, slot.far(t))]) {
-                let mut batch = [0; BATCH];
+                let mut batch = [0; DRAIN];
                 loop {
                     let some = shelf.take_last(&mut batch);
                     if some.is_empty() {

@@ -78,6 +78,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         self.can_change(first, end, |_, _, _| true, GiveError::Present)?;
         for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
+            self.forget_stays(i);
             if let Some((b, map)) = self.of.block_and_map(i)
                 && b.is_intact()
             {
@@ -102,6 +103,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             if b.in_use() > 0 && b.used(b.mt()) == 0 {
                 self.retype_by_content(i);
             }
+            self.settle(i);
         }
         Ok(())
     }

@@ -73,18 +73,10 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
 
     /// Counts free and tainted blocks of a gigabyte, and puts it where it then belongs.
     #[inline]
-    fn count(&mut self, g: u32, free: i32, tainted: i32) {
-        let own = self.own(g);
-        let (old_free, old_bin) = (own.free, own.bin());
-        let free = (i32::from(own.free) + free) as u16;
-        let tainted = (i32::from(own.tainted) + tainted) as u16;
-        let stays = old_free > 0 && free > 0 && Whole::bin_of(free, tainted) == old_bin;
-        if !stays {
+    pub fn count(&mut self, g: u32, free: i32, tainted: i32) {
+        if !self.own(g).count(free, tainted) {
             self.unlink(g);
-        }
-        let own = self.own(g);
-        (own.free, own.tainted) = (free, tainted);
-        if !stays {
+            self.own(g).add(free, tainted);
             self.link(g);
         }
     }
@@ -103,14 +95,6 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, order.frames() as i32, 0);
     }
 
-    /// Block `i` is free as a whole from now on, and holds nothing any more: it was tainted, or not.
-    #[inline]
-    pub fn add_block(&mut self, i: u32, was_tainted: bool) {
-        let g = i / FRAMES;
-        self.own(g).whole.set(i % FRAMES);
-        self.count(g, 1, if was_tainted { -1 } else { 0 });
-    }
-
     /// They are not any more.
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {
@@ -121,18 +105,19 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, -(order.frames() as i32), 0);
     }
 
-    /// Takes single whole free blocks for what can be moved out of the best gigabyte. Returns how many.
+    /// Takes single whole free blocks for what can be moved out of the best gigabyte: their places in it. Returns which one
+    /// it is, and how many there were.
     #[inline]
-    pub fn take(&mut self, out: &mut [u64]) -> usize {
-        if self.bins.filled == 0 {
-            return 0;
-        }
-        let g = self.bins.heads[self.bins.filled.trailing_zeros() as usize];
+    pub fn take(&mut self, out: &mut [u64]) -> Option<(u32, usize)> {
+        let best = self.bins.filled.trailing_zeros() as usize;
+        let &g = self.bins.heads.get(best)?;
         let own = self.own(g);
-        let got = own.whole.take(u64::from(g * FRAMES), out);
+        let got = own.whole.take(0, out);
         own.reported.keep(&own.whole);
-        self.count(g, -(got as i32), 0);
-        got
+        if !own.count(-(got as i32), 0) {
+            self.count(g, -(got as i32), 0);
+        }
+        Some((g, got))
     }
 
     /// The best `2^order` whole free blocks for what can be moved: in a clean gigabyte, the fullest one, at its start; or

@@ -5,8 +5,9 @@
 
 use super::block::Block;
 use super::map::Map;
-use super::sizes::{ABSENT, FRAMES};
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER};
 use super::whole::Whole;
+use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a gigabyte.
@@ -72,6 +73,12 @@ impl Tables {
     /// Aligned runs of so many blocks, a power of two.
     pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> + Clone {
         self.blocks.chunks_exact(blocks as usize)
+    }
+
+    /// A block, by the last bits of its number.
+    #[inline]
+    pub fn block_mut(&mut self, i: u32) -> &mut Block {
+        &mut self.blocks[(i % FRAMES) as usize]
     }
 
     fn words_mut(&mut self) -> Option<&mut [u64]> {
@@ -160,6 +167,54 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     pub fn all(&self) -> impl Iterator<Item = (u32, &Tables)> {
         let all = (0..).zip(self.of.as_ref());
         all.filter_map(|(g, own)| Some((g, own.0.as_deref()?)))
+    }
+
+    /// The tables of the gigabyte of a frame, by its number in the span, and the place of its block there. Any number will
+    /// do: what is before the span is far behind it.
+    #[inline(always)]
+    fn at(&mut self, frame: u64) -> Option<(&mut Tables, usize)> {
+        let g = usize::try_from(frame >> LARGEST_ORDER.0).ok()?;
+        let tables = self.of.as_mut().get_mut(g)?.0.as_deref_mut()?;
+        Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
+    }
+
+    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts. False, and
+    /// nothing has changed, if it is to do more, or cannot be given back.
+    #[inline(always)]
+    pub fn count(&mut self, frame: u64, mt: usize) -> bool {
+        let Some((tables, at)) = self.at(frame) else {
+            return false;
+        };
+        let block = &mut tables.blocks[at];
+        let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
+        if counts {
+            block.give(mt, 1);
+        }
+        counts
+    }
+
+    /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.
+    #[inline(always)]
+    pub fn of_block(&mut self, frame: u64) -> Option<(&mut Block, &mut Whole)> {
+        let (tables, at) = self.at(frame)?;
+        Some((&mut tables.blocks[at], &mut tables.whole))
+    }
+
+    /// Has the lines of a frame's block and map in the cache soon.
+    #[inline(always)]
+    pub fn fetch(&mut self, frame: u64) {
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.maps[at]);
+            prefetch(&tables.blocks[at]);
+        }
+    }
+
+    /// The same for its block alone.
+    #[inline(always)]
+    pub fn fetch_block(&mut self, frame: u64) {
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.blocks[at]);
+        }
     }
 
     /// A block and its map, if it has some.

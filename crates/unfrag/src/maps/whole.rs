@@ -50,4 +50,29 @@ impl Whole {
     pub fn bin(&self) -> usize {
         Whole::bin_of(self.free, self.tainted)
     }
+
+    /// Free and tainted blocks, with so many more.
+    #[inline]
+    fn with(&self, free: i32, tainted: i32) -> (u16, u16) {
+        let free = i32::from(self.free) + free;
+        let tainted = i32::from(self.tainted) + tainted;
+        (free as u16, tainted as u16)
+    }
+
+    #[inline]
+    pub fn add(&mut self, free: i32, tainted: i32) {
+        (self.free, self.tainted) = self.with(free, tainted);
+    }
+
+    /// Counts free and tainted blocks, if the gigabyte stays in its bin with them; else nothing has changed.
+    #[inline]
+    pub fn count(&mut self, free: i32, tainted: i32) -> bool {
+        let (new_free, new_tainted) = self.with(free, tainted);
+        let is_binned = self.free > 0 && new_free > 0;
+        let stays = is_binned && Whole::bin_of(new_free, new_tainted) == self.bin();
+        if stays {
+            (self.free, self.tainted) = (new_free, new_tainted);
+        }
+        stays
+    }
 }

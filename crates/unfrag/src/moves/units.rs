@@ -340,8 +340,10 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
                 Some(_) => self.leave(rest),
                 None => {
                     self.unit = None;
-                    self.memory.end_apart(unit.span(), None);
-                    self.gained += 1;
+                    let whole = self.memory.end_apart(unit.span(), None);
+                    // Some of it may have been removed meanwhile.
+                    let is_all = u64::from(whole) == unit.frames() >> BLOCK_ORDER.0;
+                    self.gained += u32::from(is_all);
                 }
             },
             Goal::Run(_) | Goal::Range { .. } => match rest {

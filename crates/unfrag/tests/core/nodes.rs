@@ -270,3 +270,24 @@ fn a_memory_has_its_size() {
     println!("{bytes} bytes");
     assert!(bytes <= 32 << 10, "{bytes} bytes");
 }
+
+/// Who frees nothing but frames of another node gives back what he keeps all the same, when it is called home.
+#[test]
+fn frames_of_another_node_are_called_home_too() {
+    let m: Memory<Lock> = full(machine());
+    let mut l = m.local_on(NodeId(0)).expect("a local");
+    let only = Request::new(Order(0), MOV).only(NodeId(1));
+    let all: Vec<Pfn> = (0..5).map(|_| take(&m, &only)).collect();
+    let mut free = |p| {
+        // SAFETY: nothing is at a frame, so nobody can use one.
+        unsafe { l.free(p, Order(0), MOV) }.expect("in use");
+    };
+    all[1..].iter().for_each(|&p| free(p));
+    assert_eq!(
+        (m.free_frames(), m.counts().free),
+        (6 * GIB - 1, 6 * GIB - 5)
+    );
+    assert_eq!(m.drain_locals(), 0, "there is no barrier");
+    free(all[0]);
+    assert_eq!((m.free_frames(), m.counts().free), (6 * GIB, 6 * GIB - 1));
+}

@@ -54,7 +54,7 @@ impl Model {
     /// What giving a block back answers.
     fn give(&mut self, at: u64, order: u8) -> Result<(), GiveError> {
         let pfn = Pfn(at);
-        if order > 18 || at % (1u64 << order) != 0 {
+        if order > 18 || !at.is_multiple_of(1u64 << order) {
             return Err(NotABlock(pfn));
         }
         let own = self.range(at, 1 << order).map_err(|_| NoMemory(pfn))?;
@@ -107,7 +107,7 @@ fn order(c: &mut Chance) -> u8 {
 #[test]
 fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
     let first = setting("UNFRAG_SEED", 1);
-    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (20, 2000) };
+    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (8, 2000) };
     let mut wrong = 0;
     for seed in first..first + seeds {
         println!("seed {seed}");
@@ -197,7 +197,7 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
             assert_eq!(counts.present, (1 << 18) - model.count(Frame::Absent));
         }
     }
-    assert!(cfg!(miri) || wrong > 4000, "{wrong} were wrong");
+    assert!(cfg!(miri) || wrong > 1600, "{wrong} were wrong");
 }
 
 /// Owners of blocks, by their first frame.
@@ -290,7 +290,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     let goal = match c.below(6) {
                         0 => Goal::Run(c.of(&[Order(9), Order(10), Order(18), Order(3)])),
                         1..3 => Goal::Range {
-                            start: Pfn(base + c.below(frames.into())),
+                            start: Pfn(base + c.below(frames)),
                             frames: 1 + c.below(1500),
                         },
                         3 => Goal::Ahead { blocks: 3 },
