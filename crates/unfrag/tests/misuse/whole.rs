@@ -205,7 +205,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
     let m: Memory<Lock> = started(MemoryConfig {
         locals: 2,
         keeps: c.of(&[1, 8, 128]),
-        barrier: (seed % 3 > 0).then(one_thread),
+        barrier: (!seed.is_multiple_of(3)).then(one_thread),
         ..config
     });
     let m: &'static Memory<'static, Lock> = Box::leak(Box::new(m));
@@ -220,7 +220,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
     };
     // Where nobody else comes, and what CPUs keep can be had, a request fails only if there is nothing.
     let is_alone = seed % 4 != 3;
-    let is_exact = is_alone && seed % 3 > 0;
+    let is_exact = is_alone && !seed.is_multiple_of(3);
     OTHER.with_borrow_mut(|other| {
         *other = Other::NONE;
         other.c = Chance(seed);
@@ -399,7 +399,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 };
                 let e = &mut u.evacuators[at as usize];
                 for _ in 0..c.below(200) {
-                    let step = if seed % 2 == 0 {
+                    let step = if seed.is_multiple_of(2) {
                         e.step()
                     } else {
                         e.step_if(|p| model.holder(p.0).map(|(_, o)| Order(o)))
