@@ -1,14 +1,85 @@
 //! Everything that a memory can do, at random, beside a naive one that knows each frame: nodes in three areas, memory that
 //! comes and goes, evacuators and reports under way, and requests that name where.
 
-use super::memory::{Lock, one_thread};
+use super::memory::one_thread;
 use super::{Chance, setting};
 use crate::support::started;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use unfrag::lock_api::{GuardNoSend, RawMutex};
 use unfrag::maps::EngineLayout;
 use unfrag::moves::{Claimed, Evacuator, Goal, Limits, Move, Place};
 use unfrag::{AllocError, Area, Local, Memory, MemoryConfig, NodeId, Report, Request};
 use unfrag::{MigrateType, Order, Pfn};
+
+/// A lock before which somebody else comes at times: what he does lies between any two locks of a call.
+struct Lock(spin::Mutex<()>);
+
+// SAFETY: it is the inner one.
+unsafe impl RawMutex for Lock {
+    const INIT: Lock = Lock(<spin::Mutex<()> as RawMutex>::INIT);
+    type GuardMarker = GuardNoSend;
+    fn lock(&self) {
+        OTHER.with(|other| {
+            // Not again while he is at it.
+            let own = other.try_borrow_mut().ok();
+            own.into_iter().for_each(|mut other| other.comes());
+        });
+        RawMutex::lock(&self.0);
+    }
+    fn try_lock(&self) -> bool {
+        RawMutex::try_lock(&self.0)
+    }
+    unsafe fn unlock(&self) {
+        // SAFETY: as the caller says.
+        unsafe { RawMutex::unlock(&self.0) };
+    }
+}
+
+thread_local! {
+    static OTHER: RefCell<Other> = const { RefCell::new(Other::NONE) };
+}
+
+/// What somebody else has, and what he did since the test looked.
+struct Other {
+    memory: Option<&'static Memory<'static, Lock>>,
+    c: Chance,
+    has: Vec<(u64, u8)>,
+    /// Each block, and whether he took it.
+    did: Vec<(u64, u8, bool)>,
+}
+
+impl Other {
+    const NONE: Other = Other {
+        memory: None,
+        c: Chance(0),
+        has: Vec::new(),
+        did: Vec::new(),
+    };
+
+    fn comes(&mut self) {
+        let c = &mut self.c;
+        let Some(m) = self.memory.filter(|_| c.below(3) == 0) else {
+            return;
+        };
+        let (mt, order) = (c.of(&TYPES), c.of(&[0, 0, 3, 8, 9, 10]));
+        let full = self.has.len() > 60;
+        if !full
+            && c.below(2) == 0
+            && let Ok(p) = m.take_one(Order(order), mt)
+        {
+            self.has.push((p.0, order));
+            self.did.push((p.0, order, true));
+        } else if !self.has.is_empty() {
+            let (p, order) = self
+                .has
+                .swap_remove(c.below(self.has.len() as u64) as usize);
+            // SAFETY: frames are only numbers here.
+            unsafe { m.give_one(Pfn(p), Order(order), mt) }.expect("in use");
+            self.did.push((p, order, false));
+        }
+    }
+}
 
 const TYPES: [MigrateType; 3] = [
     MigrateType::Unmovable,
@@ -32,6 +103,17 @@ struct Model {
 }
 
 impl Model {
+    /// What somebody else did meanwhile.
+    fn meanwhile(&mut self) {
+        let did = OTHER.with_borrow_mut(|o| std::mem::take(&mut o.did));
+        for (p, order, took) in did {
+            match took {
+                true => self.take(p, 1 << order),
+                false => self.give(p, 1 << order),
+            }
+        }
+    }
+
     fn take(&mut self, at: u64, n: u64) {
         for p in at..at + n {
             let was = self.of.insert(p, Frame::Used);
@@ -123,10 +205,10 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
     let m: Memory<Lock> = started(MemoryConfig {
         locals: 2,
         keeps: c.of(&[1, 8, 128]),
-        barrier: (seed % 3 > 0).then(one_thread),
+        barrier: (!seed.is_multiple_of(3)).then(one_thread),
         ..config
     });
-    let m = &*Box::leak(Box::new(m));
+    let m: &'static Memory<'static, Lock> = Box::leak(Box::new(m));
     let mut spare: Vec<&'static mut [u64]> = Vec::new();
     let mut model = Model::default();
     let mut locals: [Option<Local<'_, '_, Lock>>; 2] = [None, None];
@@ -136,7 +218,16 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
         claims: Vec::new(),
         places: Vec::new(),
     };
+    // Where nobody else comes, and what CPUs keep can be had, a request fails only if there is nothing.
+    let is_alone = seed % 4 != 3;
+    let is_exact = is_alone && !seed.is_multiple_of(3);
+    OTHER.with_borrow_mut(|other| {
+        *other = Other::NONE;
+        other.c = Chance(seed);
+    });
     for step in 0..steps {
+        model.meanwhile();
+        OTHER.with_borrow_mut(|other| other.memory = (!is_alone).then_some(m));
         let mt = c.of(&TYPES);
         let order = c.of(&[0, 0, 0, 1, 2, 3, 5, 7, 8, 9, 9, 10, 11]);
         let place = c.of(&BASES) + c.below(BLOCKS * 512);
@@ -200,6 +291,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 let all = r.below.map_or(u64::MAX, |p| p.0);
                 let may = |p: u64| !r.is_only || m.node_of(Pfn(p)) == r.node;
                 let got = m.alloc(&r);
+                model.meanwhile();
                 if got == Err(AllocError::Nowhere) {
                     let is_there = |p: &u64| may(*p) && *p < all;
                     assert!(!model.of.keys().any(is_there), "{r:?}");
@@ -211,7 +303,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                         model.own(p, order, mt);
                     }
                     // What is set apart is free for nobody, and what CPUs keep may be elsewhere.
-                    Err(why) if u.evacuators.is_empty() && u.reports.is_empty() && seed % 3 > 0 => {
+                    Err(why) if u.evacuators.is_empty() && u.reports.is_empty() && is_exact => {
                         let has = model.has_run(order, all, may);
                         assert!(!has, "step {step}: {r:?} {why:?}");
                     }
@@ -223,9 +315,11 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                     locals[i] = m.local_on(NodeId(c.of(&[0, 1, 2, 15, 16, 255])));
                     continue;
                 };
-                match l.alloc(Order(order), mt) {
+                let got = l.alloc(Order(order), mt);
+                model.meanwhile();
+                match got {
                     Ok(p) => model.own(p, order, mt),
-                    Err(why) if u.evacuators.is_empty() && u.reports.is_empty() && seed % 3 > 0 => {
+                    Err(why) if u.evacuators.is_empty() && u.reports.is_empty() && is_exact => {
                         let has = model.has_run(order, u64::MAX, |_| true);
                         assert!(!has, "step {step}: {order} {mt:?} {why:?}");
                     }
@@ -261,12 +355,15 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 locals[i] = None;
             }
             13 => {
-                if m.take_at(Pfn(place), n, mt).is_ok() {
+                let got = m.take_at(Pfn(place), n, mt);
+                model.meanwhile();
+                if got.is_ok() {
                     model.take(place, n);
                     for p in place..place + n {
                         model.owned.insert(p, (0, mt));
                     }
-                } else if u.evacuators.is_empty()
+                } else if is_alone
+                    && u.evacuators.is_empty()
                     && u.reports.is_empty()
                     && locals.iter().all(Option::is_none)
                 {
@@ -302,7 +399,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 };
                 let e = &mut u.evacuators[at as usize];
                 for _ in 0..c.below(200) {
-                    let step = if seed % 2 == 0 {
+                    let step = if seed.is_multiple_of(2) {
                         e.step()
                     } else {
                         e.step_if(|p| model.holder(p.0).map(|(_, o)| Order(o)))
@@ -319,6 +416,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                     let Some(to) = e.place(Order(order)) else {
                         break;
                     };
+                    model.meanwhile();
                     model.take(to.pfn().0, 1 << order);
                     if c.below(10) == 0 {
                         u.places.push(to);
@@ -333,7 +431,9 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 let at = at as usize;
                 if u.evacuators[at].outcome() != unfrag::moves::Outcome::Open {
                     let e = u.evacuators.remove(at);
-                    if let Ok(claimed) = e.into_claimed() {
+                    let claimed = e.into_claimed();
+                    model.meanwhile();
+                    if let Ok(claimed) = claimed {
                         model.take(claimed.pfn().0, claimed.frames());
                         u.claims.push(claimed);
                     }
@@ -378,7 +478,9 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 m.wants_blocks(c.below(30) as u32, Order(c.of(&[9, 10])));
             }
         }
+        model.meanwhile();
         if c.below(5) == 0 {
+            OTHER.with_borrow_mut(|other| other.memory = None);
             m.validate()
                 .unwrap_or_else(|b| panic!("step {step} after {what}: {b}"));
             assert_eq!(m.present(), model.of.len() as u64);
@@ -387,6 +489,13 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 assert_eq!(m.free_frames(), model.free(), "step {step} after {what}");
             }
         }
+    }
+    OTHER.with_borrow_mut(|other| other.memory = None);
+    model.meanwhile();
+    for (p, order) in OTHER.with_borrow_mut(|other| std::mem::take(&mut other.has)) {
+        model.give(p, 1 << order);
+        // SAFETY: as above.
+        unsafe { m.give_one(Pfn(p), Order(order), MigrateType::Movable) }.expect("in use");
     }
     drop(u.evacuators);
     drop(u.reports);
