@@ -15,9 +15,6 @@ const TRIED: usize = 4;
 /// Frames of a gigabyte.
 pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
-/// Gigabytes that an engine spans at most: its frames have numbers of 32 bits.
-pub const MOST: usize = (1 << 14) - 1;
-
 /// Memory for the maps of some frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,15 +108,18 @@ pub struct EngineCounts {
 }
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
+    /// Gigabytes that an engine spans at most.
+    pub const MOST: usize = (1 << 14) - 1;
+
     /// An engine for as many gigabytes from `start` on as there are entries, without memory as yet. `None`, if no gigabyte
-    /// begins at `start`, if there are more than [`MOST`], or if an entry is of a gigabyte with memory.
+    /// begins at `start`, if there are more than [`MOST`](Self::MOST), or if an entry is of a gigabyte with memory.
     pub fn new(start: Pfn, entries: D) -> Option<Engine<'m, D>> {
         let mut engine = Engine::unchecked(entries);
         engine.start = start.0;
         let frames = engine.of.len() as u64 * u64::from(GIGABYTE);
         let ends = start.0.checked_add(frames).is_some();
         let is_aligned = start.0.is_multiple_of(GIGABYTE.into());
-        let fits = ends && is_aligned && engine.of.len() <= MOST;
+        let fits = ends && is_aligned && engine.of.len() <= Self::MOST;
         let is_empty = engine.of.all().next().is_none();
         (fits && is_empty).then_some(engine)
     }

@@ -43,7 +43,7 @@ mod validate;
 mod view;
 mod whole;
 
-pub use engine::{Engine, EngineCounts, EngineLayout, MOST};
+pub use engine::{Engine, EngineCounts, EngineLayout};
 pub use error::GiveError;
 pub use free_blocks::FreeBlocks;
 pub use report::FreeRun;

@@ -18,9 +18,6 @@ pub(crate) const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;
 /// Gigabytes of a shard, at most.
 const MOST: u64 = <Engine<'static>>::MOST as u64;
 
-/// Most gigabytes of a shard.
-const MOST_OF_SHARD: u64 = MOST as u64;
-
 /// Where there may be memory of a node, now or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
@@ -132,8 +129,6 @@ pub struct MemoryConfig {
 pub enum StartError {
     /// An area has no frames, no shards, or more shards than gigabytes; or it does not begin at a multiple of 2^18 frames.
     Area(Area),
-    /// A shard would have more gigabytes than it can number.
-    TooLarge(Area),
     /// An area begins before the end of the one before it, or ends beyond 2^64.
     Overlap(Area),
     /// A shard of an area has more gigabytes than [`Engine::MOST`].
@@ -158,11 +153,6 @@ impl core::fmt::Display for StartError {
             StartError::Area(a) => write!(
                 f,
                 "the area at frame {:#x} must begin at a multiple of 2^18 frames, and have a gigabyte for each of its shards, of which there is one at least",
-                a.start.0
-            ),
-            StartError::TooLarge(a) => write!(
-                f,
-                "the area at frame {:#x} has more than {MOST_OF_SHARD} gigabytes for each of its shards: give it more of them",
                 a.start.0
             ),
             StartError::Overlap(a) => write!(

@@ -271,7 +271,7 @@ fn a_memory_that_cannot_be_is_not_started() {
         (MemoryConfig::of(empty), StartError::Area(empty)),
         (MemoryConfig::of(odd), StartError::Area(odd)),
         (MemoryConfig::of(last), StartError::Overlap(last)),
-        (MemoryConfig::of(long), StartError::TooLarge(long)),
+        (MemoryConfig::of(long), StartError::Overlap(long)),
         (good.and(area), StartError::Overlap(area)),
         (
             good.and(later(1 << 18)),
