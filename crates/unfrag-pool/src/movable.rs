@@ -50,7 +50,7 @@ impl<I: AsRef<Inner>> Drop for Handle<I> {
         let inner = self.inner.as_ref();
         // Held, it is not moved; and the next block with this number starts without holds.
         let frame = hold(inner, self.tag);
-        inner.base.records.clear(Pfn(frame.into()));
+        inner.base.records.forget(Pfn(frame.into()));
         // SAFETY: the block is this handle's, which ends.
         #[allow(unsafe_code)]
         unsafe {

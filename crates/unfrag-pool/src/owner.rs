@@ -122,7 +122,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.base().records.clear(Pfn(self.frame.into()));
+        self.base().records.forget(Pfn(self.frame.into()));
         // SAFETY: the block is this value's, which ends.
         #[allow(unsafe_code)]
         unsafe {

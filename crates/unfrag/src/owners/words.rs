@@ -82,6 +82,15 @@ impl<W: AsRef<[AtomicU64]>> Owners<W> {
         Owned::of(self.from(pfn)?.0.swap(NOBODY, AcqRel))
     }
 
+    /// As [`clear`](Self::clear), for its owner alone, who need not hear that it had it: a store, and no exchange.
+    #[inline]
+    pub fn forget(&self, pfn: Pfn) {
+        if let Some((word, _)) = self.from(pfn) {
+            // Pairs with `get`; the next owner has the frame by way of the memory, which orders the two.
+            word.store(NOBODY, Release);
+        }
+    }
+
     /// The block at a frame goes from one to another, either of whom may be nobody.
     ///
     /// # Errors
