@@ -9,10 +9,10 @@ use crate::quantity;
 use crate::standard::say_line;
 use crate::window::WindowArgs;
 use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::kernel;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::replay::answer::ensemble;
@@ -139,7 +139,11 @@ enum Start {
 
 /// The kernels that are known here.
 fn kernels() -> PossibleValuesParser {
-    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().into()
+    let named = kernel::kernels().map(|p| {
+        // What the engine is held against.
+        PossibleValue::new(p.name).hide(p.name == "unfrag-lists")
+    });
+    named.collect::<Vec<_>>().into()
 }
 
 /// A number of replays that has a middle.

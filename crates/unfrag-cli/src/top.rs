@@ -3,12 +3,12 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, Screen, Text, print, print_json_line};
 use crate::terminal;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use unfrag_eras::Manager;
-use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::kernel;
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::replay::model::ReplayHost;
@@ -48,7 +48,11 @@ pub struct Args {
 }
 
 fn kernels() -> PossibleValuesParser {
-    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().into()
+    let named = kernel::kernels().map(|p| {
+        // What the engine is held against.
+        PossibleValue::new(p.name).hide(p.name == "unfrag-lists")
+    });
+    named.collect::<Vec<_>>().into()
 }
 
 fn seconds(text: &str) -> std::result::Result<f64, String> {

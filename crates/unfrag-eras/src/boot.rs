@@ -85,6 +85,12 @@ impl<'m, H: Host> Manager<'m, H> {
         };
         m.switch_lists();
         m.size_zones();
+        if rules.is_sourced() {
+            let source = m.host.source().filter(|_| H::SOURCES);
+            if !source.is_some_and(|s| s.start(config.zones)) {
+                return Err(ConfigError::NoSource);
+            }
+        }
         Ok(m)
     }
 
@@ -165,6 +171,16 @@ impl<'m, H: Host> Manager<'m, H> {
             for z in self.zones.iter_mut() {
                 z.setup_reserve_blocks(&self.frames, capped);
             }
+        }
+        self.source_ready();
+    }
+
+    /// Tells the source that the state is complete.
+    pub(crate) fn source_ready(&mut self) {
+        if H::SOURCES
+            && let Some(source) = self.host.source()
+        {
+            source.ready();
         }
     }
 

@@ -93,6 +93,9 @@ pub enum ConfigError {
     NotReserved(Pfn),
     /// The memory handed in is too small; so many words are needed.
     Memory(usize),
+    /// The rules leave the choice of frames to the host ([`Chooser::Source`](crate::kernel::Chooser::Source)), and it has
+    /// nothing that chooses among such zones.
+    NoSource,
 }
 
 impl core::fmt::Display for ConfigError {
@@ -126,6 +129,10 @@ impl core::fmt::Display for ConfigError {
                 p.0
             ),
             ConfigError::Memory(n) => write!(f, "{n} words of metadata memory are needed"),
+            ConfigError::NoSource => f.write_str(
+                "this kernel's frames are chosen by its host, which has nothing for it: boot it on one whose \
+                 `Host::source` has, or take another kernel",
+            ),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! answer from it. What the allocator needs before it can go on is a [`Need`](crate::need::Need).
 
 use crate::frame::{NodeId, Order, Pfn};
+use crate::source::Source;
 use crate::trace::Event;
 
 /// The receiver of what a [`Manager`](crate::Manager) reports. Called in the middle of an operation, with the
@@ -23,6 +24,13 @@ pub trait Host {
     /// a record of each page may fetch this one's, before it is needed. Nothing may depend on it.
     fn prefetch(&self, page: Pfn) {
         let _ = page;
+    }
+    /// Whether [`source`](Host::source) may have an answer. A constant, as [`TRACING`](Host::TRACING) is.
+    const SOURCES: bool = false;
+    /// Who chooses frames, for a kernel whose rules leave that to the host
+    /// ([`Chooser::Source`](crate::kernel::Chooser::Source)).
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        None
     }
     /// An allocation went below a mark: kswapd of `node` should run for `order`.
     fn wake_kswapd(&mut self, node: NodeId, order: Order) {

@@ -86,6 +86,7 @@ pub mod reclaim;
 mod request;
 pub mod restore;
 pub mod rights;
+pub mod source;
 pub mod stat;
 pub mod trace;
 mod tracer;

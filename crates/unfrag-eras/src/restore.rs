@@ -82,7 +82,8 @@ impl<'m, H: Host> Restore<'m, H> {
     }
 
     /// The manager, as its state is now.
-    pub fn finish(self) -> Manager<'m, H> {
+    pub fn finish(mut self) -> Manager<'m, H> {
+        self.manager.source_ready();
         self.manager
     }
 }
@@ -127,10 +128,10 @@ impl<H: Host> Edit<'_, '_, H> {
     /// [`RestoreError`]; nothing has changed then.
     pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), RestoreError> {
         let (ix, zone) = self.claim_reserved(pfn, order)?;
-        let z = &mut self.manager.zones[zone.index()];
-        z.free_area
-            .put(&self.manager.frames, FreeBlock { ix, order, mt });
-        z.counter += i64::from(order.frames());
+        let (_, mut z) = self.manager.parts(zone, CpuId(0));
+        z.tell_given(ix, order);
+        z.zone.free_area.put(z.frames, FreeBlock { ix, order, mt });
+        z.zone.counter += i64::from(order.frames());
         Ok(())
     }
 
@@ -161,7 +162,8 @@ impl<H: Host> Edit<'_, '_, H> {
             return Err(RestoreError::NoSuchList);
         }
         let (ix, zone) = self.claim_reserved(pfn, order)?;
-        let (set, z) = self.manager.parts(zone, cpu);
+        let (set, mut z) = self.manager.parts(zone, cpu);
+        z.tell_taken(ix, order, mt);
         set.restore(z.frames, index, FreeBlock { ix, order, mt });
         Ok(())
     }
@@ -171,8 +173,12 @@ impl<H: Host> Edit<'_, '_, H> {
     /// # Errors
     /// [`RestoreError`]; nothing has changed then.
     pub fn used(&mut self, pfn: Pfn, order: Order, gfp: Gfp) -> Result<(), RestoreError> {
-        let (ix, _) = self.claim_reserved(pfn, order)?;
+        let (ix, zone) = self.claim_reserved(pfn, order)?;
         let mt = gfp.mobility().unwrap_or(MigrateType::Unmovable);
+        self.manager
+            .parts(zone, CpuId(0))
+            .1
+            .tell_taken(ix, order, mt);
         self.manager.mark_used(ix, order, mt, gfp);
         Ok(())
     }

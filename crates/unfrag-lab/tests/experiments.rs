@@ -51,7 +51,7 @@ fn the_sample_is_reproducible_on_each_kernel() {
     let text = include_str!("../../../samples/small-build.toml");
     let s = Scenario::parse("small-build.toml", text).expect("a sound scenario");
     let mut digests = String::new();
-    for preset in unfrag_eras::kernel::PRESETS {
+    for preset in unfrag_eras::kernel::kernels() {
         let kernel = Kernel::preset(preset.name).expect("a preset");
         let machine = s.machine(None).expect("a machine");
         let run = s.start(machine, &kernel, &Calibration::standard(), 1);

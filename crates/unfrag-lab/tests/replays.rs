@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::sample;
 use unfrag_eras::Manager;
-use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::kernel::kernels;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::replay::answer::report::{KernelReport, Report};
 use unfrag_lab::replay::model::ReplayHost;
@@ -47,7 +47,7 @@ fn snapshots_within() -> usize {
 
 #[test]
 fn every_era_replays_the_sample_and_stays_sound() {
-    let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
+    let names: Vec<&str> = kernels().map(|p| p.name).collect();
     let of = snapshots_within();
     let mut watch = Validating {
         each: of,

@@ -34,6 +34,7 @@ pub mod kernel;
 pub mod kmem;
 pub mod mm;
 pub mod net;
+pub mod own;
 pub mod program;
 pub mod scenario;
 #[cfg(test)]

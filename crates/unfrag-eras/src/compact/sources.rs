@@ -4,12 +4,13 @@ use super::control::Control;
 use super::mover::put_all_back;
 use super::outcome::Mode;
 use super::targets::CLUSTER;
-use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, State};
+use crate::frame::{CpuId, FrameIx, FrameKind, Frames, MigrateType, Order, PageFlags, State};
 use crate::host::Host;
 use crate::kernel::{CompactRules, CompoundSources};
 use crate::lru::{ISOLATED, ISOLATED_OTHER, Lru};
 use crate::manager::Manager;
 use crate::placement::List;
+use crate::policy::Policy;
 
 /// What a scan of one pageblock found.
 pub(super) struct Scanned {
@@ -95,6 +96,16 @@ pub(super) fn scan<H: Host>(
 /// Whether the block at `ix` may be moved.
 pub(super) fn may_move<H: Host>(
     m: &Manager<'_, H>,
+    of: (&Control, &CompactRules),
+    ix: FrameIx,
+    s: State,
+) -> bool {
+    may_move_in::<H>((&m.frames, &m.policy), of, ix, s)
+}
+
+/// The same, while the host is in use.
+pub(super) fn may_move_in<H: Host>(
+    (frames, policy): (&Frames, &Policy),
     (c, rules): (&Control, &CompactRules),
     ix: FrameIx,
     s: State,
@@ -108,11 +119,11 @@ pub(super) fn may_move<H: Host>(
     if s.lru() == 0 && !H::MOVES_UNLISTED {
         return false;
     }
-    if s.lru() == Lru::Unevictable as u8 && !m.policy.sysctl.compact_unevictable_allowed {
+    if s.lru() == Lru::Unevictable as u8 && !policy.sysctl.compact_unevictable_allowed {
         return false;
     }
     if s.order() > Order::ZERO {
-        let block = m.frames.geometry.block_order;
+        let block = frames.geometry.block_order;
         let below = c.order.map_or(block, |o| o.min(block));
         let moves = rules.compound == CompoundSources::BelowWanted && s.order() < below;
         if !moves || !ix.is_aligned(s.order()) {

@@ -8,6 +8,7 @@ use super::free_scan::{AboveMigrate, FreeScan, first_position};
 use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
+use super::sourced_state::Sourced;
 use super::sources;
 use super::targets::held;
 use crate::drive::Operation;
@@ -49,6 +50,8 @@ pub struct Compaction {
     pub(super) scanned: u64,
     /// What the evacuator knows, if the run is its own.
     pub(super) evacuation: Evacuation,
+    /// What it knows, if the host's source chooses.
+    pub(super) sourced: Sourced,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +74,9 @@ impl Operation for Compaction {
         let Some(rules) = m.policy.rules.compact else {
             return Step::Done(Outcome::Skipped);
         };
-        let step = if m.evacuates(&self.c) {
+        let step = if m.policy.rules.is_sourced() {
+            self.follow_source(m, &rules, cpu, answer)
+        } else if m.evacuates(&self.c) {
             self.evacuate(m, &rules, cpu, answer)
         } else {
             self.begin_capture(m, &rules);
@@ -116,18 +121,21 @@ impl Compaction {
             captured: None,
             scanned: 0,
             evacuation: Evacuation::NEW,
+            sourced: Sourced::NEW,
         }
     }
 
     /// Blocks that it emptied, if it is the evacuator's.
     pub(super) fn gained(&self) -> u32 {
-        self.evacuation.gained()
+        self.evacuation.gained() + self.sourced.gained()
     }
 
     /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
     /// it asked about stay where they are. All that it holds is put back or freed.
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
-        if self.evacuation.is_moving() {
+        if self.sourced.is_under_way() {
+            self.abort_source(m, cpu, answer);
+        } else if self.evacuation.is_moving() {
             let targets = self.evacuation.targets();
             self.mover.abort(m, cpu, answer, targets);
             self.leave_unit(m, cpu);

@@ -58,9 +58,9 @@ pub struct CompactRules {
 /// use unfrag_eras::kernel::Chooser;
 /// use unfrag_eras::{Builder, Pfn, preset};
 ///
-/// // unfrag's own compaction and placement, and those of 6.18 with both: all else is as it was.
-/// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag");
-/// let own = preset("unfrag").unwrap().rules;
+/// // An evacuator over lists, and 6.18 with its compaction and placement: all else is as it was.
+/// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag-lists");
+/// let own = preset("unfrag-lists").unwrap().rules;
 /// let mut rules = preset("6.18").unwrap().rules;
 /// let compact = rules.compact.as_mut().unwrap();
 /// compact.chooser = Chooser::Evacuator;
@@ -78,6 +78,8 @@ pub enum Chooser {
     /// The pageblock that costs the fewest copies is emptied, into the fullest ones, for blocks as large as a pageblock
     /// or larger, and for a whole zone. Below that, the scanners. See [`compact`](crate::compact).
     Evacuator,
+    /// The host's [`Source`](crate::source::Source), for all orders; it also chooses which free block serves a request.
+    Source,
 }
 
 /// Which requests may compact.

@@ -41,7 +41,7 @@ pub use placement::{
     Boost, BoostRecheck, BoostWakes, ClaimTest, Fallback, HighAtomicLimit, Merge, PageblockRules,
     Placement, Remainder, Reserve, ScanDown, Steal,
 };
-pub use presets::{PRESETS, Preset, preset};
+pub use presets::{PRESETS, Preset, UNFRAG, kernels, preset};
 pub use reclaim::{
     ActiveFiles, CongestionWait, HighOrder, LruRules, LruShape, ReclaimRules, ScanBalance, SplitLru,
 };

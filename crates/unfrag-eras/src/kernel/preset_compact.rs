@@ -210,3 +210,9 @@ pub(super) const COMPACT_UNFRAG: CompactRules = CompactRules {
         counts_as_daemon: true,
     }),
 };
+
+/// As 6.18 where the host's source does not choose.
+pub(super) const COMPACT_SOURCED: CompactRules = CompactRules {
+    chooser: Chooser::Source,
+    ..COMPACT_UNFRAG
+};

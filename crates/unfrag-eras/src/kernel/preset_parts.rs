@@ -110,6 +110,22 @@ pub(super) const PLACEMENT_UNFRAG: Placement = Placement::Pageblocks(PageblockRu
     reclaimable_is_type_1: false,
 });
 
+/// Where the host's source chooses frames: nothing is set aside for anybody, and no list mixes types.
+pub(super) const PLACEMENT_SOURCED: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ClaimThenSteal {
+        boost: None,
+        steal: Steal::Smallest,
+    },
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::AlwaysIfFixed,
+    move_to_tail: true,
+    reserve: Reserve::None,
+    reserve_costly_only: false,
+    nofragment: false,
+    defrag_mode: false,
+    reclaimable_is_type_1: false,
+});
+
 pub(super) const MARKS_2_6_14: MarkRules = MarkRules {
     check: MarkCheck::PerOrder,
     gap: MarkGap::Quarter,

@@ -294,7 +294,7 @@ pub const PRESETS: &[Preset] = &[
         },
     },
     Preset {
-        name: "unfrag",
+        name: "unfrag-lists",
         rules: Rules {
             placement: PLACEMENT_UNFRAG,
             block_order: 9,
@@ -311,7 +311,30 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-/// The era called `name`.
+/// unfrag's own engine, which a host chooses frames with ([`Chooser::Source`]), in a kernel that is else as 6.18.
+pub static UNFRAG: Preset = Preset {
+    name: "unfrag",
+    rules: Rules {
+        placement: PLACEMENT_SOURCED,
+        block_order: 9,
+        tail_if_merge_likely: true,
+        marks: MARKS_6_12,
+        pcp: PCP_6_18,
+        pcp_batch_cap_kbytes: 1024,
+        rights: RIGHTS_5_6,
+        retry: RETRY_5_6,
+        kswapd: KSWAPD_5_6,
+        reclaim: RECLAIM_6_18,
+        compact: Some(COMPACT_SOURCED),
+    },
+};
+
+/// All kernels: [`PRESETS`], and [`UNFRAG`].
+pub fn kernels() -> impl Iterator<Item = &'static Preset> {
+    PRESETS.iter().chain([&UNFRAG])
+}
+
+/// The kernel called `name`.
 pub fn preset(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|p| p.name.eq_ignore_ascii_case(name))
+    kernels().find(|p| p.name.eq_ignore_ascii_case(name))
 }

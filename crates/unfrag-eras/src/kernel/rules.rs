@@ -1,6 +1,6 @@
 //! The rules of one kernel, as one value.
 
-use super::compact::CompactRules;
+use super::compact::{Chooser, CompactRules};
 use super::generations::GenerationRules;
 use super::kswapd::KswapdRules;
 use super::marks::MarkRules;
@@ -45,6 +45,12 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether the host's [`Source`](crate::source::Source) chooses frames, not lists.
+    #[inline]
+    pub fn is_sourced(&self) -> bool {
+        self.compact.is_some_and(|c| c.chooser == Chooser::Source)
+    }
+
     /// The rules of pageblocks, where memory is grouped by them.
     #[inline]
     pub const fn pageblocks(&self) -> Option<&PageblockRules> {

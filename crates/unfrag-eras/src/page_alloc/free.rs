@@ -135,7 +135,12 @@ impl<'m, H: Host> Manager<'m, H> {
 
     #[inline(always)]
     fn free_block_of(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
-        let (zone, mt) = self.frames.zone_and_type(ix);
+        let (zone, mut mt) = self.frames.zone_and_type(ix);
+        if H::SOURCES && self.policy.rules.is_sourced() && mt != MigrateType::Isolate {
+            // The CPU's lists are by what was asked for: a source mixes no types.
+            let pfn = self.map.pfn(ix);
+            mt = self.host.source().map_or(mt, |s| s.type_of(zone, pfn));
+        }
         let huge = self.frames.geometry.huge_order;
         if !self.policy.rules.pcp.serves(order, huge) || mt == MigrateType::Isolate {
             return self.give_to_zone(cpu, zone, ix, order);

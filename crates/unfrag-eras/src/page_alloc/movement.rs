@@ -8,7 +8,7 @@
 //! Invariant: a move that has ended leaves as many frames free, in use and on LRU lists as there were;
 //! a page that its owner freed meanwhile is freed then.
 
-use crate::frame::{CpuId, FrameIx, FrameKind, Order, PageFlags, Pfn};
+use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn};
 use crate::host::Host;
 use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::Manager;
@@ -97,6 +97,9 @@ impl Move {
             return Err(MoveError::NotFree(to));
         }
         let (_, mut z) = m.parts(zone, cpu);
+        if !z.claim(target, Order::ZERO, MigrateType::Movable) {
+            return Err(MoveError::NotFree(to));
+        }
         z.zone.free_area.claim(z.frames, head, target);
         z.count(-1);
         m.frames.set_state(target, destination(Order::ZERO));

@@ -201,6 +201,9 @@ impl CpuLists {
             order,
             migratetype: mt,
         });
+        if z.is_sourced() {
+            return z.give(ix, order, FreeTo::ByRules);
+        }
         let block = FreeBlock { ix, order, mt };
         z.zone
             .free_area

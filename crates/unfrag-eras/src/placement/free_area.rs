@@ -67,6 +67,11 @@ impl FreeArea {
         self.lists.smallest_fit(frames, order, mt)
     }
 
+    /// Takes the block of an order at `ix`. False, if some of it is not free.
+    pub fn take_at(&mut self, frames: &Frames, ix: FrameIx, order: Order) -> bool {
+        self.lists.take_at(frames, ix, order)
+    }
+
     /// Takes one frame out of the free block at `head`.
     pub fn claim(&mut self, frames: &Frames, head: FrameIx, frame: FrameIx) {
         self.lists.cut_out(frames, head, frame);

@@ -295,6 +295,41 @@ impl Lists {
         }
     }
 
+    /// Takes the block of an order at `ix`, out of a larger free one or of several smaller ones. False, with nothing changed,
+    /// if some of it is not free.
+    pub fn take_at(&mut self, frames: &Frames, ix: FrameIx, order: Order) -> bool {
+        if let Some(head) = frames.buddy_of(ix)
+            && frames.state(head).order() >= order
+        {
+            let (mut size, mt) = self.remove(frames, head);
+            let mut at = head;
+            while size > order {
+                size.0 -= 1;
+                let upper = at.plus(size.frames());
+                let (keep, ix) = if ix < upper { (at, upper) } else { (upper, at) };
+                let order = size;
+                self.push(frames, FreeBlock { ix, order, mt }, End::Head);
+                at = keep;
+            }
+            return true;
+        }
+        let end = ix.plus(order.frames());
+        let mut at = ix;
+        while at < end {
+            let s = frames.state(at);
+            if !s.is_buddy() {
+                return false;
+            }
+            at = at.plus(s.order().frames());
+        }
+        let mut at = ix;
+        while at < end {
+            let (order, _) = self.remove(frames, at);
+            at = at.plus(order.frames());
+        }
+        true
+    }
+
     /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`. Returns the free and movable
     /// frames of the pageblock. A pageblock that reaches beyond the zone's end is left alone; one that begins
     /// before the zone is moved from `ix` on. `spec: 2.6`

@@ -18,7 +18,7 @@ mod lists;
 mod v19;
 mod v19_stats;
 
-pub(crate) use block_request::{BlockRequest, RmqueueMode};
+pub(crate) use block_request::{BlockRequest, Fallback, RmqueueMode};
 pub(crate) use free_area::FreeArea;
 pub(crate) use list::{BadLink, End, List};
 pub(crate) use lists::{FreeBlock, FreeTo};

@@ -2,10 +2,10 @@
 //! free pages.
 
 use super::memory_zone::Zone;
-use crate::frame::{FrameIx, Frames, MigrateType, Order, Span, ZoneKind};
+use crate::frame::{FrameIx, Frames, MigrateType, Order, Pfn, Span, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::placement::{BlockRequest, End, FreeBlock, FreeTo, RmqueueMode};
+use crate::placement::{BlockRequest, End, Fallback, FreeBlock, FreeTo, RmqueueMode};
 use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
@@ -31,6 +31,9 @@ impl<H: Host> ZoneOps<'_, '_, H> {
         request: BlockRequest,
         mode: &mut RmqueueMode,
     ) -> Option<(FrameIx, MigrateType)> {
+        if self.is_sourced() {
+            return self.take_chosen(request);
+        }
         let zone = &mut *self.zone;
         let taken = zone
             .free_area
@@ -49,6 +52,89 @@ impl<H: Host> ZoneOps<'_, '_, H> {
         }
         self.trace_taken(taken.ix, request.order, taken.list);
         Some((taken.ix, taken.list))
+    }
+
+    /// Whether the host's source chooses frames.
+    #[inline(always)]
+    pub fn is_sourced(&self) -> bool {
+        H::SOURCES && self.policy.rules.is_sourced()
+    }
+
+    /// Takes the block that the source chooses. Its pageblock has the type of what came there first when it was free as a whole,
+    /// or of what cannot be moved and came later: that is a fallback, as one for what can be moved in another's is.
+    #[cold]
+    fn take_chosen(&mut self, request: BlockRequest) -> Option<(FrameIx, MigrateType)> {
+        let (id, BlockRequest { order, mt, .. }) = (self.zone.id(), request);
+        let pfn = self.tracer.host.source()?.choose(id, order, mt)?;
+        let ix = self.tracer.map.ix(pfn)?;
+        let block = self.frames.geometry.block_order;
+        let (had, head) = (self.frames.block_type(ix), self.frames.buddy_of(ix));
+        let from = head.map_or(order, |head| self.frames.state(head).order());
+        if !self.zone.free_area.take_at(self.frames, ix, order) {
+            // It is not free here, so nobody gets it.
+            return None;
+        }
+        let (is_other, is_whole) = (had != mt, from >= block);
+        let holds = self.zone.free_area.holds_block(self.frames, ix);
+        let changes = is_other && holds && (is_whole || had == MigrateType::Movable);
+        if is_other && !is_whole {
+            let fallback = Fallback {
+                ix,
+                alloc_order: order,
+                fallback_order: from,
+                alloc_mt: mt,
+                fallback_mt: had,
+                change_ownership: changes,
+            };
+            self.tracer
+                .emit(|m| Event::PageAllocExtfrag(fallback.event(m)));
+        }
+        if changes {
+            if order < block {
+                self.zone.free_area.retype(self.frames, ix, mt, End::Tail);
+            }
+            self.frames.set_block_types(ix, order, mt);
+        }
+        self.trace_taken(ix, order, mt);
+        Some((ix, mt))
+    }
+
+    /// Takes a block that the source has chosen already, or lets somebody else have it.
+    pub fn take_place(&mut self, pfn: Pfn, order: Order) -> Option<FrameIx> {
+        let ix = self.tracer.map.ix(pfn)?;
+        let is_taken = self.zone.free_area.take_at(self.frames, ix, order);
+        is_taken.then(|| {
+            self.count(-i64::from(order.frames()));
+            ix
+        })
+    }
+
+    /// Takes a free block from the source too, for whoever is about to take it off its list. False, if it cannot be had.
+    pub fn claim(&mut self, ix: FrameIx, order: Order, mt: MigrateType) -> bool {
+        let (id, pfn) = (self.zone.id(), self.tracer.map.pfn(ix));
+        if !self.is_sourced() {
+            return true;
+        }
+        let source = self.tracer.host.source();
+        source.is_some_and(|s| s.claim(id, pfn, order, mt))
+    }
+
+    /// Tells the source of a block that is free.
+    pub fn tell_given(&mut self, ix: FrameIx, order: Order) {
+        if self.is_sourced() {
+            let (id, pfn) = (self.zone.id(), self.tracer.map.pfn(ix));
+            if let Some(source) = self.tracer.host.source() {
+                source.give(id, pfn, order);
+            }
+        }
+    }
+
+    /// Tells the source for whom a block is that is in use.
+    pub fn tell_taken(&mut self, ix: FrameIx, order: Order, mt: MigrateType) {
+        if self.is_sourced() {
+            self.tell_given(ix, order);
+            self.claim(ix, order, mt);
+        }
     }
 
     /// Takes from the high-atomic reserve.
@@ -73,6 +159,12 @@ impl<H: Host> ZoneOps<'_, '_, H> {
 
     /// Frees a block to the buddy lists, to the list of its pageblock's type.
     pub fn give(&mut self, ix: FrameIx, order: Order, to: FreeTo) {
+        self.tell_given(ix, order);
+        self.put(ix, order, to);
+    }
+
+    /// The same for a block that is free already, for a source.
+    fn put(&mut self, ix: FrameIx, order: Order, to: FreeTo) {
         let (frames, rules) = (self.frames, &self.policy.rules);
         let block_order = frames.geometry.block_order;
         // Since 6.10 no list holds a block of several pageblocks that was not merged on it.
@@ -145,7 +237,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
                 }) {
                     self.frames.rejoin(at);
                 }
-                self.give(at, order, FreeTo::Tail);
+                self.put(at, order, FreeTo::Tail);
             } else {
                 let mt = self.frames.rejoin(at);
                 let area = &mut self.zone.free_area;

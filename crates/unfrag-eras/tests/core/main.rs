@@ -28,6 +28,7 @@ mod reclaim;
 mod refusals;
 mod reserves;
 mod rules;
+mod sources;
 mod support;
 #[path = "../../../../checks/types.rs"]
 mod types;

@@ -2,13 +2,12 @@
 
 use super::support::flatten;
 use std::fmt::Write;
-use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::kernel::kernels;
 
 /// Every field of every preset, eras in a row with the same value together.
 fn table() -> String {
     let mut paths: Vec<String> = Vec::new();
-    let eras: Vec<_> = PRESETS
-        .iter()
+    let eras: Vec<_> = kernels()
         .map(|p| (p.name, flatten::flat(&p.rules)))
         .collect();
     for (_, rules) in &eras {

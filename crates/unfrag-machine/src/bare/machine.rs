@@ -4,6 +4,8 @@ use super::daemon::{Attempt, Daemon};
 use super::memory::{Memory, Spent, Stepped, Wakes};
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
+use crate::own::Own;
+use std::mem::take;
 use unfrag_eras::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
 use unfrag_eras::need::Answer;
 use unfrag_eras::page_alloc::Begun;
@@ -97,7 +99,13 @@ impl<'m> Bare<'m> {
     /// If no manager can be made for it.
     pub fn boot(of: &Description, metadata: &'m mut [u64]) -> Result<Bare<'m>, ConfigError> {
         let zones = of.zones();
-        let manager = Manager::boot(&of.config(&zones), Wakes::default(), metadata)?;
+        let manager = {
+            let host = Wakes {
+                own: Own::of(&of.rules),
+                ..Wakes::default()
+            };
+            Manager::boot(&of.config(&zones), host, metadata)?
+        };
         Ok(Bare {
             memory: Memory::new(manager, of.frames, of.costs),
             now: 0,
@@ -167,6 +175,17 @@ impl<'m> Bare<'m> {
     /// What is wrong.
     pub fn validate(&self) -> Result<(), unfrag_eras::validate::Broken> {
         self.memory.manager.inspect().validate()
+    }
+
+    /// Checks what chooses frames, if lists do not, and that it agrees with them.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_own(&self) -> Result<(), String> {
+        let m = &self.memory.manager;
+        let shown = |z| m.inspect().zone(z).free_pages;
+        let own = m.host().own.as_deref();
+        own.map_or(Ok(()), |own| own.check(shown))
     }
 
     /// The program computes or waits; the daemons go on.
@@ -284,11 +303,12 @@ impl<'m> Bare<'m> {
 
     /// Wakes whom the allocator has asked for.
     fn deliver_at(&mut self, now: Nanos) {
-        let wakes = std::mem::take(self.memory.manager.host_mut());
-        if wakes.kswapd {
+        let host = self.memory.manager.host_mut();
+        let (kswapd, kcompactd) = (take(&mut host.kswapd), take(&mut host.kcompactd));
+        if kswapd {
             self.kswapd.wake(now);
         }
-        if wakes.kcompactd {
+        if kcompactd {
             self.kcompactd.wake(now);
         }
     }

@@ -4,25 +4,34 @@
 
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
+use crate::own::Own;
 use unfrag_eras::drive::Operation;
 use unfrag_eras::frame::{FrameKind, OwnerId, PageFlags};
 use unfrag_eras::lru::Lru;
 use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use unfrag_eras::need::{Answer, Need, Step};
+use unfrag_eras::source::Source;
 use unfrag_eras::{CpuId, Host, Manager, NodeId, Order, Pfn};
 
 const MS: Nanos = 1_000_000;
 
 /// Whom the allocator has asked to be woken.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Wakes {
     pub kswapd: bool,
     pub kcompactd: bool,
+    /// What chooses frames, if lists do not.
+    pub own: Option<Box<Own>>,
 }
 
 impl Host for Wakes {
     // What has no owner stays where it is.
     const MOVES_UNLISTED: bool = false;
+    const SOURCES: bool = true;
+
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(&mut **self.own.as_mut()?)
+    }
 
     fn wake_kswapd(&mut self, _: NodeId, _: Order) {
         self.kswapd = true;

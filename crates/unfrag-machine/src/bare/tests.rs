@@ -33,6 +33,7 @@ fn fragmented<T>(
     let blocks = bare.fragment(holes, kept, &mut rng, |_| ());
     let got = f(&mut bare, blocks);
     bare.validate().expect("a sound state");
+    bare.check_own().expect("an engine that agrees");
     got
 }
 
@@ -67,6 +68,7 @@ fn a_request_compacts_for_its_block_and_loses_no_page() {
                 let before = bare.moved();
                 compacted += u64::from(before > 0);
                 bare.pass(MS);
+                bare.check_own().expect("an engine that agrees");
             }
             // Until the first that fails: 6.18 marks blocks as soon as it meets a page that cannot move, and passes over them.
             assert!(got > blocks * 2 / 5, "{kernel}: {got} of {blocks}");
@@ -172,4 +174,33 @@ fn a_run_is_a_function_of_its_description_and_seed() {
     };
     assert_eq!(once(1), once(1));
     assert_ne!(once(1), once(2));
+}
+
+/// What is under way when a run ends early goes back: the engine has as much as the lists show, block for block.
+#[test]
+fn the_engine_and_the_lists_agree_on_what_is_free() {
+    for seed in 1..=4 {
+        println!("seed {seed}");
+        let of = description("unfrag", 20);
+        let mut rng = Rng::named(seed, "agree");
+        fragmented(&of, (Holes::Random, Kept::Movable), seed, |bare, _| {
+            let mut held = vec![];
+            for order in [0, 3, 9, 10, 1, 9, 2, 4, 9, 8].repeat(30) {
+                let order = Order(order);
+                if let Some(pfn) = bare.request(order, THP).block {
+                    held.push((pfn, order));
+                }
+                if rng.below(2) == 0 && !held.is_empty() {
+                    let at = rng.below(held.len() as u64) as usize;
+                    let (pfn, order) = held.swap_remove(at);
+                    bare.free(pfn, order);
+                }
+                bare.pass(rng.below(200 * MS));
+                bare.check_own().expect("an engine that agrees");
+            }
+            bare.compact_all();
+            bare.check_own().expect("an engine that agrees");
+            bare.validate().expect("a sound state");
+        });
+    }
 }

@@ -13,6 +13,8 @@ use crate::engine::{
     TaskId, TaskTimes, spawn,
 };
 use crate::mm::alloc_failure::AllocFailures;
+use crate::own::Own;
+use unfrag_eras::source::Source;
 use unfrag_eras::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
 
 /// The host of the page allocator: clock, CPUs and tasks, devices, the kernel's state.
@@ -25,6 +27,8 @@ pub struct World {
     pub(crate) kernel: KernelState,
     pub(crate) alloc_failures: AllocFailures,
     pub(crate) sched: Sched<Sim>,
+    /// What chooses frames, if lists do not.
+    own: Option<Box<Own>>,
     /// Node of each CPU.
     pub(super) cpu_nodes: Vec<NodeId>,
 }
@@ -32,6 +36,10 @@ pub struct World {
 impl Host for World {
     // Pages off the lists are the kernel's own, or in the hands of a task.
     const MOVES_UNLISTED: bool = false;
+    const SOURCES: bool = true;
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(&mut **self.own.as_mut()?)
+    }
     const PREFETCHES: bool = true;
     #[inline]
     fn prefetch(&self, page: Pfn) {
@@ -223,6 +231,7 @@ impl Sim {
                 interrupt: config.costs.interrupt,
                 sched: &config.sched,
             }),
+            own: Own::of(&config.rules),
             cpu_nodes: (0..config.cpus).map(|cpu| config.node_of(cpu)).collect(),
         };
         let (metadata, words) = Metadata::new(words);

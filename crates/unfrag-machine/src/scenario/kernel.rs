@@ -3,7 +3,7 @@
 use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
 use crate::mm::thp::Thp;
-use unfrag_eras::kernel::PRESETS;
+use unfrag_eras::kernel::kernels;
 use unfrag_eras::{Rules, Sysctl, preset};
 use unfrag_slab::Rules as SlabRules;
 
@@ -90,7 +90,7 @@ fn newest<T: Copy>(table: &[(&str, T)], is_since: impl Fn(&str) -> bool) -> T {
 impl Kernel {
     /// The kernel of a preset; the error lists the presets.
     pub fn preset(name: &str) -> Result<Kernel, String> {
-        let names = || PRESETS.iter().map(|p| p.name);
+        let names = || kernels().map(|p| p.name);
         let Some(p) = preset(name) else {
             let known: Vec<_> = names().collect();
             return Err(format!(

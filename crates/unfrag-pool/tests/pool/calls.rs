@@ -30,7 +30,7 @@ pub fn ends<T: Send + 'static>(what: &str, f: impl FnOnce() -> T + Send + 'stati
 }
 
 /// Waits until something holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < LONG / 2, "{what}");

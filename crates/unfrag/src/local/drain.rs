@@ -29,8 +29,6 @@ struct Gates<'m> {
     slots: Slots<'m>,
     first: usize,
     shut: u64,
-    /// The owners are to give back what they keep.
-    calls: bool,
 }
 
 impl<'m> Gates<'m> {
@@ -42,11 +40,16 @@ impl<'m> Gates<'m> {
 
     fn open(&mut self, bit: u32, slot: Slot<'m>) {
         self.shut &= !(1 << bit);
-        if self.calls {
-            slot.door().open_and_call();
-        } else {
-            slot.door().open(self.slots.limit);
+        slot.door().open(self.slots.limit);
+    }
+
+    /// Opens one, and has its owner give back what it keeps. False, and it is shut still, if he has left it.
+    fn call(&mut self, bit: u32, slot: Slot<'m>) -> bool {
+        let is_called = slot.door().open_and_call();
+        if is_called {
+            self.shut &= !(1 << bit);
         }
+        is_called
     }
 }
 
@@ -94,7 +97,6 @@ impl<R: RawMutex> Memory<'_, R> {
             slots,
             first,
             shut: 0,
-            calls: false,
         };
         for (bit, slot) in keeping {
             if slot.door().shut() {
@@ -108,22 +110,34 @@ impl<R: RawMutex> Memory<'_, R> {
         }
         // Pairs with the write of each owner that it is inside, which comes before its look at the gate.
         if !barrier.execute() {
-            gates.calls = true;
+            while let Some((bit, slot)) = gates.next() {
+                if !gates.call(bit, slot) {
+                    // Nobody is left to be called; and nobody is inside.
+                    sum.frames += self.drain_slot(slot);
+                    gates.open(bit, slot);
+                }
+            }
             return sum;
         }
         while let Some((bit, slot)) = gates.next() {
             if (0..LOOKS).all(|_| slot.door().owner_inside()) {
                 sum.missed = true;
             } else {
-                let held = slot.held();
-                if self.empty(slot).is_err() {
-                    self.count_refused();
-                }
-                sum.frames += held;
+                sum.frames += self.drain_slot(slot);
             }
             gates.open(bit, slot);
         }
         sum
+    }
+
+    /// Gives back all that is kept in a slot, whose gate the caller has shut, where nobody hears of an error. Returns how many
+    /// frames it kept.
+    fn drain_slot(&self, slot: Slot<'_>) -> u64 {
+        let held = slot.held();
+        if self.empty(slot).is_err() {
+            self.count_refused();
+        }
+        held
     }
 
     /// Gives back all that is kept in a slot, whose gate the caller has shut.

@@ -40,6 +40,10 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             self.set_absent(i, at, order, false);
             self.of.map_mut(i).set_run(at, order);
             self.of.block_mut(i).add(order.frames());
+            if self.of.block(i).absent() == 0 {
+                // It waited for that.
+                self.unbin_if_waits(i);
+            }
             self.settle(i);
             self.runs_came(i);
             self.count_added(order.frames());
@@ -81,6 +85,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
                 *map = Map::EMPTY;
                 b.set_intact(false);
             }
+            if self.of.block(i).is_tried() {
+                // A frame is known to stay only where all of a block is memory.
+                self.unbin(i);
+                self.of.block_mut(i).forget();
+            }
             self.set_absent(i, at, order, true);
             let b = self.of.block_mut(i);
             let was_tainted = b.is_tainted();
@@ -89,6 +98,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
                 self.gigabytes().taint(i, false);
             }
             self.count_removed(order.frames());
+            self.settle(i);
             let b = self.of.block(i);
             if b.in_use() > 0 && b.used(b.mt()) == 0 {
                 self.retype_by_content(i);

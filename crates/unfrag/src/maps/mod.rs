@@ -1,7 +1,7 @@
 //! unfrag's own engine: which free frame serves a request, and where a freed one goes, by maps instead of lists.
 //!
 //! For each 512 frames (a pageblock of 2 MiB, where a page has 4 KiB) there is a map of 512 bits, one cache line, and a
-//! record of a quarter of a line: 0.16 bytes a frame, and no record of a frame. Free buddies need not be merged: a larger block
+//! record of a quarter of a line: 0.16 bytes a frame, 0.17 with what else a gigabyte's tables hold; and no record of a frame. Free buddies need not be merged: a larger block
 //! is free where all its bits are set.
 //!
 //! - **The fullest block serves.** Blocks of a type are binned by their free frames, and a request takes from the bin with
@@ -18,7 +18,7 @@
 //!
 //! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `whole`, `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking. `give`: giving back.
-//! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: what is set apart to be emptied; `runs`: the cheapest run of blocks. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::memory) has engines for many CPUs.
+//! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: what is set apart to be emptied; `runs`: the cheapest run of blocks. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`memory`](crate::memory) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use, and no other frame is either; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is

@@ -154,17 +154,6 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         })
     }
 
-    /// Reserves so many free frames of a shard's node, all or none, down to the min watermark.
-    fn reserve_frames(&self, shard: usize, frames: u32) -> bool {
-        let node = self.node(shard);
-        let granted = node.reserve(frames as usize, Order::ZERO, Floor::Min);
-        let is_all = granted == frames as usize;
-        if !is_all {
-            node.add(granted, Order::ZERO);
-        }
-        is_all
-    }
-
     /// Sets the run of `2^order` frames apart that is the cheapest to empty. Returns its first frame.
     ///
     /// # Errors
@@ -185,7 +174,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
                 let (_, first) = found?;
                 let blocks = 1 << (order.0 - BLOCK_ORDER.0);
                 let free = e.free_of(first, blocks).ok()?;
-                if !self.reserve_frames(shard, free) {
+                if !self.node(shard).reserve_all(free.into(), Floor::Min) {
                     return Some(Err(Stop::Short(NodeId(self.spans()[shard].node))));
                 }
                 let set = e.set_apart(first, blocks).map_err(Stop::Wrong);
@@ -262,7 +251,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             let (first, blocks) = part.blocks();
             let set = self.with(part.shard, |e| {
                 let free = e.free_of(first, blocks).map_err(Stop::Wrong)?;
-                if !self.reserve_frames(part.shard, free) {
+                if !self.node(part.shard).reserve_all(free.into(), Floor::Min) {
                     return Err(Stop::Short(NodeId(self.spans()[part.shard].node)));
                 }
                 e.set_apart(first, blocks).map_err(Stop::Wrong)

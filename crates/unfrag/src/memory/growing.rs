@@ -40,7 +40,12 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// # Errors
     /// [`GiveError`], if there are none, if some of them are no memory, or not in use, or if too many blocks would be partly
     /// memory. What is of the first shard whose part is refused, and of those behind it, has not changed then.
-    pub fn remove(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {
+    ///
+    /// # Safety
+    /// As for [`give_one`](Self::give_one), for all of them: what was somebody else's, or what a `Local` keeps, would be handed
+    /// out once more when it is added again.
+    #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
+    pub unsafe fn remove(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {
         self.parts(start, frames, |shard, start, frames| {
             self.engine(shard).lock().can_give(start, frames)
         })?;

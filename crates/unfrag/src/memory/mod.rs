@@ -1,4 +1,4 @@
-//! Many CPUs on one memory: [`Memory`], the memory in shards, each under its own lock; and [`Local`], what one CPU takes and
+//! Many CPUs on one memory: [`Memory`], the memory in shards, each under its own lock; and [`Local`](crate::Local), what one CPU takes and
 //! gives without a lock.
 //!
 //! A `Local` keeps free frames in arrays, one for each type and each order that is frequent. An allocation pops, a free

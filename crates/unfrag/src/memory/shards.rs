@@ -67,12 +67,15 @@ pub struct Memory<'m, R> {
 }
 
 impl<'m, R: RawMutex> Memory<'m, R> {
-    /// A memory that has not been started. What is wrong with its configuration is said when it is.
+    /// A memory that has not been started. What is wrong with its configuration is said when it is; until then nothing can be
+    /// memory of it.
     pub const fn new(config: MemoryConfig) -> Memory<'m, R> {
         let mut spans = [Span::NONE; MAX_SHARDS];
         let (mut count, mut area, mut nodes) = (0, 0, 0u32);
         let (mut base, mut end) = (u64::MAX, 0);
-        while area < config.areas.len() {
+        // Whatever is asked of a memory relies on what is checked, and nobody need start it.
+        let is_sound = config.check().is_ok();
+        while is_sound && area < config.areas.len() {
             let own = config.areas.get(area);
             let gigabytes = own.frames.div_ceil(GIGABYTE);
             // Whole gigabytes to each; the last one may have fewer.
@@ -111,7 +114,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             count,
             all: Range {
                 start: base,
-                frames: end.wrapping_sub(base),
+                frames: if count == 0 { 0 } else { end - base },
             },
             nodes: [const { Totals::new(Marks::NONE) }; MAX_NODES],
             own: nodes,
@@ -287,7 +290,9 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         let own = |s: &usize| self.spans[*s].node == node.0 && !self.spans[*s].is_low;
         let count = (0..self.spans().len()).filter(own).count();
         let mut all = (0..self.spans().len()).filter(own);
-        all.nth(local.checked_rem(count).unwrap_or(0)).unwrap_or(0)
+        let home = all.nth(local.checked_rem(count).unwrap_or(0));
+        // A node with low addresses alone is the nearest all the same.
+        home.or(self.shards_of(node).next()).unwrap_or(0)
     }
 
     /// Calls `f` with an engine, locked, and counts the frames that it gives back.

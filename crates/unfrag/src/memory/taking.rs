@@ -209,23 +209,20 @@ impl<R: RawMutex> Memory<'_, R> {
     /// # Errors
     /// [`GiveError`], if there are none, if some of them are no memory, or in use. Nothing has changed then.
     pub fn take_at(&self, start: Pfn, frames: u64, mt: MigrateType) -> Result<(), GiveError> {
+        // What is reserved in vain would be missing for others meanwhile.
+        self.parts(start, frames, |shard, part, n| {
+            self.engine(shard).lock().can_take(part, n)
+        })?;
         let mut taken = 0;
         let result = self.parts(start, frames, |shard, part, n| {
-            // What is reserved first is not taken by others meanwhile.
-            let reserved = usize::try_from(n).unwrap_or(usize::MAX);
-            let node = self.node(shard);
-            let granted = node.reserve(reserved, Order::ZERO, Floor::Zero);
-            let got = if granted == reserved {
-                self.with(shard, |e| e.take_range(part, n, mt))
-                    .unwrap_or(Err(GiveError::NoMemory(part)))
-            } else {
-                Err(GiveError::InUse(part))
-            };
-            match got {
-                Ok(()) => taken += n,
-                Err(_) => node.add(granted, Order::ZERO),
+            let mut engine = self.engine(shard).lock();
+            engine.can_take(part, n)?;
+            // Others may have reserved so many that they will find them elsewhere only if these stay.
+            if !self.node(shard).reserve_all(n, Floor::Zero) {
+                return Err(GiveError::InUse(part));
             }
-            got
+            taken += n;
+            engine.take_range(part, n, mt)
         });
         if result.is_err() && taken > 0 {
             let back = self.give_range_back(start, taken, mt);

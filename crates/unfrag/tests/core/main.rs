@@ -8,6 +8,7 @@
 mod chance;
 mod drains;
 mod evacuate;
+mod leaving;
 mod maps;
 mod memory;
 mod nodes;

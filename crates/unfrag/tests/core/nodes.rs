@@ -74,6 +74,20 @@ fn a_request_is_served_near_the_node_that_it_names() {
     assert_eq!(m.free_frames(), 6 * GIB);
 }
 
+/// A node whose addresses are all low is near all the same.
+#[test]
+fn a_node_with_low_addresses_alone_serves_who_is_near() {
+    let config = MemoryConfig::of(area(0, GIB, 2, false)).and(area(GIB, GIB, 1, true));
+    let m: Memory<Lock> = full(config);
+    for mt in [MOV, UNM] {
+        let near = Request::new(Order(0), mt).near(NodeId(1));
+        assert_eq!(m.node_of(take(&m, &near)), Some(NodeId(1)));
+        let mut l = m.local_on(NodeId(1)).expect("a local");
+        let p = l.alloc(Order(0), mt).expect("memory");
+        assert_eq!(m.node_of(p), Some(NodeId(1)));
+    }
+}
+
 /// A device that reaches no further has what ends at its limit at the latest; what is low is left to it as long as there is
 /// something else.
 #[test]
@@ -221,8 +235,11 @@ fn memory_goes_and_comes_while_it_is_in_use() {
                     unsafe { e.moved(from, Order(order)) }.expect("in use");
                 }
                 let p = e.into_claimed().expect("all of it moved").into_pfn();
-                m.remove(p, GIB).expect("it was claimed");
-                assert_eq!(m.remove(p, GIB), Err(GiveError::NoMemory(p)));
+                // SAFETY: it was claimed.
+                unsafe { m.remove(p, GIB) }.expect("in use");
+                // SAFETY: as above.
+                let twice = unsafe { m.remove(p, GIB) };
+                assert_eq!(twice, Err(GiveError::NoMemory(p)));
                 spare.push(m.take_tables(p).expect("nothing is left"));
                 assert!(m.take_tables(p).is_none());
                 present[g as usize] = false;

@@ -16,7 +16,7 @@ impl<H: Host> Manager<'_, H> {
     pub(in super::super) fn follows_demand(&self) -> bool {
         let rules = self.policy.rules.compact;
         let is_on = self.policy.sysctl.compaction_proactiveness > 0;
-        is_on && rules.is_some_and(|r| r.chooser == Chooser::Evacuator && r.proactive.is_some())
+        is_on && rules.is_some_and(|r| r.chooser != Chooser::Scanners && r.proactive.is_some())
     }
 
     /// Counts a request for a block as large as a pageblock or larger.
@@ -24,7 +24,8 @@ impl<H: Host> Manager<'_, H> {
     #[inline(never)]
     pub(crate) fn note_huge(&mut self, node: NodeId, order: Order) {
         let block = self.frames.geometry.block_order;
-        if order < block || !self.frames.counts_blocks {
+        let chooser = self.policy.rules.compact.map(|r| r.chooser);
+        if order < block || chooser.is_none_or(|c| c == Chooser::Scanners) {
             return;
         }
         if let Some(n) = self.node_mut(node) {

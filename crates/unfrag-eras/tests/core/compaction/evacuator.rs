@@ -154,7 +154,7 @@ fn copies(m: &mut M, blocks: u64, wanted: usize) -> (usize, u64, u64) {
 /// every second one.
 #[test]
 fn from_quarter_full_blocks_each_gain_costs_a_quarter() {
-    let mut m = filled("unfrag", 256, |_, f| f % 4 == 1);
+    let mut m = filled("unfrag-lists", 256, |_, f| f % 4 == 1);
     let (got, moved, least) = copies(&mut m, 256, 150);
     println!("unfrag: {got} blocks, {moved} pages moved, {least} at least");
     assert_eq!((got, least), (150, 150 * 128));
@@ -185,7 +185,7 @@ fn from_random_fill_gains_cost_what_the_cheapest_blocks_do() {
                 let mut m = filled(era, 256, |i, _| c.below(1000) < shares[i as usize]);
                 copies(&mut m, 256, wanted)
             };
-            let (got, moved, least) = of("unfrag");
+            let (got, moved, least) = of("unfrag-lists");
             println!(
                 "seed {seed}, {same:?}: {got} blocks of {wanted}, {moved} pages moved, {least} at least"
             );
@@ -201,7 +201,9 @@ fn a_block_of_two_pageblocks_is_the_cheapest_pair() {
     let mut c = Chance(setting("UNFRAG_SEED", 3));
     println!("seed {}", c.0);
     let shares: Vec<u64> = (0..64).map(|_| 200 + c.below(800)).collect();
-    let mut m = filled("unfrag", 64, |i, _| c.below(1000) < shares[i as usize]);
+    let mut m = filled("unfrag-lists", 64, |i, _| {
+        c.below(1000) < shares[i as usize]
+    });
     let used = used_by_block(&m, 64);
     let least = used.chunks(2).map(|p| p[0] + p[1]).min().expect("pairs");
     let got = huge_page(&mut m, 10).expect("a block");
@@ -216,7 +218,7 @@ fn blocks_that_cannot_be_emptied_are_not_begun() {
     for bad in 0..4 {
         // Not movable; of a user who cannot be asked; locked for a while; being written.
         let first = [Some(UNM), Some(MOV), None, None][bad];
-        let mut m = filled_but("unfrag", 8, first, |i, f| {
+        let mut m = filled_but("unfrag-lists", 8, first, |i, f| {
             f % 8 < i.max(1) + u64::from(i == 1)
         });
         match bad {
@@ -242,7 +244,9 @@ fn blocks_that_cannot_be_emptied_are_not_begun() {
 /// A block whose owner refuses is left alone for 2 runs, then 4, up to 64; a run for the whole zone tries it anyway.
 #[test]
 fn a_block_that_stays_is_left_alone_for_a_while() {
-    let mut m = filled("unfrag", 16, |i, f| f % 8 < if i == 0 { 1 } else { 7 });
+    let mut m = filled("unfrag-lists", 16, |i, f| {
+        f % 8 < if i == 0 { 1 } else { 7 }
+    });
     let mut tried = Vec::new();
     for n in 0..150u32 {
         let mut run = m.lab().compaction(&run_for(Some(9), false));
@@ -272,7 +276,7 @@ fn a_block_that_stays_is_left_alone_for_a_while() {
 #[test]
 fn a_refusal_at_any_page_leaves_everything_whole() {
     for refused in 0..64 {
-        let mut m = filled("unfrag", 8, |i, f| f % 8 < if i == 0 { 1 } else { 6 });
+        let mut m = filled("unfrag-lists", 8, |i, f| f % 8 < if i == 0 { 1 } else { 6 });
         let before: u64 = used_by_block(&m, 8).iter().sum();
         let mut run = m.lab().compaction(&run_for(Some(9), true));
         let mut n = 0;
@@ -299,7 +303,7 @@ fn a_refusal_at_any_page_leaves_everything_whole() {
 #[test]
 fn a_run_that_is_killed_holds_nothing() {
     for steps in 1..12 {
-        let mut m = filled("unfrag", 8, |_, f| f % 4 == 0);
+        let mut m = filled("unfrag-lists", 8, |_, f| f % 4 == 0);
         let before: u64 = used_by_block(&m, 8).iter().sum();
         let mut run = m.lab().compaction(&run_for(None, false));
         let (mut answer, cpu) = (Answer::Go, m.cpu);
@@ -323,7 +327,7 @@ fn a_run_that_is_killed_holds_nothing() {
 /// While a block is emptied nobody gets frames of it.
 #[test]
 fn nobody_allocates_from_a_block_that_is_being_emptied() {
-    let mut m = filled("unfrag", 8, |i, f| f % 8 < if i == 3 { 2 } else { 6 });
+    let mut m = filled("unfrag-lists", 8, |i, f| f % 8 < if i == 3 { 2 } else { 6 });
     let mut run = m.lab().compaction(&run_for(Some(9), true));
     let (mut answer, cpu, mut batches) = (Answer::Go, m.cpu, 0);
     loop {
@@ -351,7 +355,7 @@ fn nobody_allocates_from_a_block_that_is_being_emptied() {
 fn a_run_over_the_whole_zone_gains_all_there_is() {
     let mut c = Chance(setting("UNFRAG_SEED", 5));
     println!("seed {}", c.0);
-    let mut m = filled("unfrag", 32, |_, _| c.below(100) < 40);
+    let mut m = filled("unfrag-lists", 32, |_, _| c.below(100) < 40);
     let used: u64 = used_by_block(&m, 32).iter().sum();
     let mut run = m.lab().compaction(&run_for(None, false));
     let outcome = finish(&mut m, &mut run, &mut |_| MoveVerdict::Moved);
@@ -386,7 +390,7 @@ fn period(m: &mut M, k: &mut Kcompactd, verdict: MoveVerdict) -> (Option<u32>, u
 /// of that in time.
 #[test]
 fn as_many_huge_blocks_are_kept_free_as_are_asked_for() {
-    let mut m = filled("unfrag", 64, |_, f| f % 4 == 0);
+    let mut m = filled("unfrag-lists", 64, |_, f| f % 4 == 0);
     let mut k = Kcompactd::new(NodeId(0));
     for _ in 0..4 {
         assert_eq!(period(&mut m, &mut k, MoveVerdict::Moved), (Some(500), 0));
@@ -416,7 +420,7 @@ fn as_many_huge_blocks_are_kept_free_as_are_asked_for() {
 /// Where nothing can be gained, each look comes after twice the time, up to 32 seconds.
 #[test]
 fn where_nothing_is_gained_the_daemon_backs_off() {
-    let mut m = filled("unfrag", 64, |_, f| f % 4 == 0);
+    let mut m = filled("unfrag-lists", 64, |_, f| f % 4 == 0);
     let mut k = Kcompactd::new(NodeId(0));
     period(&mut m, &mut k, MoveVerdict::Moved);
     for _ in 0..40 {

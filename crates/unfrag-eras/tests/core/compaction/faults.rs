@@ -19,7 +19,7 @@ use unfrag_eras::{
     Claim, ClaimError, CpuId, Gfp, MigrateType, NodeId, Offline, Order, Pfn, ZoneId, ZoneKind,
 };
 
-const ERAS: [&str; 6] = ["2.6.36", "5.6", "5.9", "6.1", "6.18", "unfrag"];
+const ERAS: [&str; 6] = ["2.6.36", "5.6", "5.9", "6.1", "6.18", "unfrag-lists"];
 const PAGES: u64 = 2500;
 
 /// A page as its owner knows it.
@@ -106,7 +106,7 @@ impl Sim {
             pages: BTreeMap::new(),
             fixed: Vec::new(),
             // The evacuator leaves pageblocks that hold one.
-            fixed_one_in: if era == "unfrag" { 2000 } else { 60 },
+            fixed_one_in: if era == "unfrag-lists" { 2000 } else { 60 },
             memory: BTreeMap::new(),
             next_key: 1,
             may_linger: 0,

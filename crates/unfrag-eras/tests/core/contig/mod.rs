@@ -23,7 +23,14 @@ use unfrag_eras::{Order, Pfn, ZoneConfig, ZoneId, ZoneKind};
 
 /// Every kind of placement, per-CPU lists and watermarks.
 const ERAS: [&str; 8] = [
-    "2.6.14", "V19", "2.6.24", "2.6.32", "5.9", "6.1", "6.18", "unfrag",
+    "2.6.14",
+    "V19",
+    "2.6.24",
+    "2.6.32",
+    "5.9",
+    "6.1",
+    "6.18",
+    "unfrag-lists",
 ];
 
 /// A manager, and the owner of all its movable pages.

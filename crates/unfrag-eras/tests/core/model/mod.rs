@@ -172,7 +172,7 @@ impl Model {
                 Shape::PerType([Unmovable, Movable, Reclaimable]),
             ),
             "6.1" => (Family::Modern, Shape::Fixed),
-            "6.12" | "6.18" | "7.2" | "unfrag" => (Family::Hygiene, Shape::Tuned),
+            "6.12" | "6.18" | "7.2" | "unfrag-lists" => (Family::Hygiene, Shape::Tuned),
             other => panic!("the model does not know {other}"),
         };
         let base = zones[0].start.0 & !1023;
@@ -186,7 +186,7 @@ impl Model {
         let mut model = Model {
             era,
             family,
-            own: era == "unfrag",
+            own: era == "unfrag-lists",
             early: era == "6.12",
             shape,
             block_order,

@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
 
+/// What the model of unfrag's own engine has of Linux.
+const ENGINE: &str = "Which frames are taken, and what is moved to make room, is what the crate unfrag chooses, with a memory of its own for each zone. All else is as in 6.18: marks, per-CPU lists, reclaim, and when something is moved. So the engine's own marks, and what its CPUs keep, are not in this.";
+
 /// Where a kernel begins that inherits the recorded state.
 const INHERITED: &str = "This kernel begins with the recorded host's memory as it was: which pages were in use, and the types of pageblocks. (--start boot: as it would have placed them itself.)";
 /// Where a kernel begins that does not.
@@ -49,6 +52,7 @@ impl Prepared<'_> {
     ) -> Result<Member> {
         let (p, sysctl, options) = (q.preset, q.schedule.first, q.options);
         let mut notes = q.notes(self);
+        notes.extend(p.rules.is_sourced().then(|| ENGINE.into()));
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
         let turned = (chance.turned && !self.exact).then(|| self.start.turned(&self.causes.first));

@@ -11,7 +11,7 @@ use crate::replay::causes::RecordedReclaim;
 use crate::replay::model::{Prepared, recorded_preset};
 use crate::replay::start::StartChoice;
 use std::collections::BTreeSet;
-use unfrag_eras::kernel::{MarkGap, PRESETS, Preset, preset};
+use unfrag_eras::kernel::{MarkGap, Preset, kernels, preset};
 
 /// A kernel and its settings.
 pub(super) struct Question<'q> {
@@ -36,7 +36,7 @@ pub(super) struct Question<'q> {
 impl Prepared<'_> {
     pub(super) fn question<'q>(&self, name: &str, options: &'q Options) -> Result<Question<'q>> {
         let p = preset(name).ok_or_else(|| {
-            let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+            let known: Vec<_> = kernels().map(|p| p.name).collect();
             Error::option(Asked::Kernel, format!("there is no kernel `{name}`"))
                 .help(format!("kernels are {}", known.join(", ")))
         })?;

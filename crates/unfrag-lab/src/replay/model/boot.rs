@@ -71,7 +71,7 @@ impl Start {
     ) -> Result<Manager<'m, ReplayHost>> {
         let zones = self.zone_configs();
         let config = self.config(&zones, rules, sysctl);
-        let mut restore = Restore::new(&config, ReplayHost::on(&self.cpus), memory)
+        let mut restore = Restore::new(&config, ReplayHost::on(&self.cpus, &rules), memory)
             .map_err(|e| Error::contradiction(format!("the recorded zones cannot be: {e}")))?;
         let bad = |e: RestoreError| {
             Error::contradiction(format!("the recorded state contradicts itself: {e}"))

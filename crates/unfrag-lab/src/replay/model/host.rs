@@ -3,11 +3,13 @@
 //! Invariant: it only counts and notes events; nothing here changes the model.
 
 use unfrag_eras::host::Host;
+use unfrag_eras::source::Source;
 use unfrag_eras::trace::{Event, Extfrag};
-use unfrag_eras::{NodeId, Order};
+use unfrag_eras::{NodeId, Order, Rules};
+use unfrag_machine::own::Own;
 
 /// Counts the fallbacks of a replay's model, and notes the calls for kswapd.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ReplayHost {
     /// Numbers of the CPUs on the recorded host, by their index in the model.
     pub cpus: Vec<u32>,
@@ -23,13 +25,16 @@ pub struct ReplayHost {
     pub asked: Vec<NodeId>,
     /// Nodes whose kcompactd was called for since this list was taken last, each once.
     pub compaction_asked: Vec<NodeId>,
+    /// What chooses frames, if lists do not.
+    own: Option<Box<Own>>,
 }
 
 impl ReplayHost {
-    /// Of a model with these CPUs, as the recorded host numbers them.
-    pub fn on(cpus: &[u32]) -> ReplayHost {
+    /// Of a model of these rules with these CPUs, as the recorded host numbers them.
+    pub fn on(cpus: &[u32], rules: &Rules) -> ReplayHost {
         ReplayHost {
             cpus: cpus.to_vec(),
+            own: Own::of(rules),
             ..ReplayHost::default()
         }
     }
@@ -43,6 +48,11 @@ impl ReplayHost {
 
 impl Host for ReplayHost {
     const TRACING: bool = true;
+    const SOURCES: bool = true;
+
+    fn source(&mut self) -> Option<&mut dyn Source> {
+        Some(&mut **self.own.as_mut()?)
+    }
 
     #[inline]
     fn trace(&mut self, event: &Event) {

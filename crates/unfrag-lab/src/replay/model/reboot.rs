@@ -107,7 +107,7 @@ pub fn reboot<'m>(
         Error::option(Asked::Memory, "there is no memory for this model")
             .remedy(Remedy::Other(Asked::Memory))
     })?;
-    let mut m = Manager::boot(&config, ReplayHost::on(&start.cpus), memory).map_err(bad)?;
+    let mut m = Manager::boot(&config, ReplayHost::on(&start.cpus, &rules), memory).map_err(bad)?;
     if recorded_marks {
         for (id, z) in (0..).map(ZoneId).zip(&start.zones) {
             // The zones are the recorded ones, so the marks fit.
