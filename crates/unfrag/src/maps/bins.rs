@@ -11,8 +11,9 @@ use super::block::{BINS, Block, CLASSES, DRIFT, WAITS};
 use super::sizes::{FRAMES, MOVABLE, NIL};
 use super::tables::{Directory, Entries};
 
-/// Blocks that one search for the fullest puts where they belong.
-const SETTLED: usize = 64;
+/// Blocks that one search for the fullest puts where they belong: with a quarter of them it finds others than the fullest so
+/// often that fewer blocks become empty by themselves.
+const SETTLED: usize = 256;
 
 /// Blocks that can be emptied and are looked at, of a bin, for the one with the fewest frames in use.
 const LOOKED_AT: usize = 64;
