@@ -25,7 +25,8 @@
 //! - [`gfp`]: flags and rights of a request. `request`: [`Request`], and why one fails ([`AllocError`]).
 //! - [`kernel`]: an era as a value: rules, sysctls, presets. `policy`: the rules and settings in force.
 //!   [`rights`]: the rights of a request in the slow path.
-//! - [`trace`]: tracepoints as typed events. [`host`]: their receiver. `tracer`: the way to it.
+//! - [`trace`]: tracepoints as typed events. [`source`]: what chooses frames in place of lists. [`host`]: the receiver of the
+//!   former, which may have the latter. `tracer`: the way to it.
 //! - `placement`: buddy lists by migrate type, and fallbacks between types.
 //! - [`zone`]: watermarks, reserves, zone order. `node`: the zones of a node, and its kswapd.
 //! - [`pcp`]: per-CPU lists.

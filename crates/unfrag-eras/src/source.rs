@@ -6,8 +6,7 @@
 //! Invariant: between two calls, what a zone has on its free lists is what is free in the source; but for pageblocks that a run
 //! empties, which neither hands out.
 
-use crate::frame::{MigrateType, Order, Pfn, ZoneId};
-use crate::zone::ZoneConfig;
+use crate::frame::{MigrateType, Order, Pfn, ZoneConfig, ZoneId};
 
 /// What a run of a [`Source`] is to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

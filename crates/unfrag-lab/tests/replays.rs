@@ -36,6 +36,10 @@ impl Watch for Validating {
         if (self.seen % self.of).is_multiple_of(self.each) {
             let sound = m.inspect().validate();
             assert!(sound.is_ok(), "{kernel} at {}: {sound:?}", snap.name);
+            if let Some(own) = m.host().own() {
+                let agrees = own.check(|zone| m.inspect().zone(zone).free_pages);
+                assert!(agrees.is_ok(), "{kernel} at {}: {agrees:?}", snap.name);
+            }
             self.validated += 1;
         }
     }

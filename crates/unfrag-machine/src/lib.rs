@@ -13,6 +13,7 @@
 //! - [`calibration`]: the costs of the kernel's work, read from a file.
 //! - [`program`]: what the tasks of a scenario do.
 //! - [`scenario`]: a run described by a file, and its outcome.
+//! - [`own`]: unfrag's own engine, where it chooses the frames.
 //! - [`bare`]: a machine of page frames alone, for memory of terabytes.
 //!
 //! [`slab`] (in [`kmem`]) are slab caches over real memory, for comparisons without the rest of a machine.

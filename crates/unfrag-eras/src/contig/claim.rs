@@ -210,6 +210,9 @@ impl Claim {
 
     /// Finds the range, and sets its pageblocks apart.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Next {
+        if m.policy.rules.is_sourced() {
+            return Next::Done(Err(ClaimError::Sourced));
+        }
         let found = match &mut self.wish {
             Wish::Range { start, frames } => m
                 .span_in_zone(*start, *frames)

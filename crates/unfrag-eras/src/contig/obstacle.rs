@@ -41,11 +41,16 @@ pub enum ClaimError {
     NoRoom(u64),
     /// No run of this length can be emptied.
     NoRun,
+    /// The host chooses the frames of this kernel ([`Source`](crate::source::Source)): what has them empties a range.
+    Sourced,
 }
 
 impl core::fmt::Display for ClaimError {
     fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
         match *self {
+            ClaimError::Sourced => f.write_str(
+                "the host chooses this kernel's frames: empty the range with what has them there",
+            ),
             ClaimError::NotInOneZone(p) => {
                 write!(
                     f,

@@ -4,8 +4,8 @@ use unfrag_eras::kernel::{UNFRAG, kernels, preset};
 use unfrag_eras::restore::Restore;
 use unfrag_eras::source::{Next, Room, Source};
 use unfrag_eras::{
-    Config, ConfigError, Host, Manager, MigrateType, NodeId, NullHost, Order, Pfn, ZoneConfig,
-    ZoneId, ZoneKind,
+    ClaimError, Config, ConfigError, CpuId, Host, Manager, MigrateType, NodeId, NullHost, Order,
+    Pfn, ZoneConfig, ZoneId, ZoneKind,
 };
 
 /// Chooses nothing, and says whether it could.
@@ -82,6 +82,19 @@ fn a_kernel_whose_host_does_not_choose_is_refused() {
     let config = Config::new(&zones, UNFRAG.rules);
     let mut memory = vec![0; unfrag_eras::layout(&config).expect("a layout").words];
     assert_eq!(Restore::new(&config, NullHost, &mut memory).err(), no);
+}
+
+/// Ranges are the source's: lists alone would give out what it has.
+#[test]
+fn no_range_is_claimed_behind_the_hosts_back() {
+    let zones = [ZoneConfig::whole(NodeId(0), ZoneKind::Normal, Pfn(0), 4096)];
+    let config = Config::new(&zones, UNFRAG.rules);
+    let mut memory = vec![0; unfrag_eras::layout(&config).expect("a layout").words];
+    let mut m = Manager::boot(&config, With(Idle(true)), &mut memory).expect("a manager");
+    let refused = m.offline_unused(CpuId(0), Pfn(1024), 512);
+    assert_eq!(refused, Err(ClaimError::Sourced));
+    assert!(ClaimError::Sourced.to_string().contains("the host"));
+    assert_eq!(m.inspect().validate(), Ok(()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The host that a replay's model runs on.
 //!
-//! Invariant: it only counts and notes events; nothing here changes the model.
+//! Invariant: it only counts and notes events. Nothing here changes the model, but for what chooses frames under the rules of
+//! unfrag's own engine.
 
 use unfrag_eras::host::Host;
 use unfrag_eras::source::Source;
@@ -37,6 +38,11 @@ impl ReplayHost {
             own: Own::of(rules),
             ..ReplayHost::default()
         }
+    }
+
+    /// What chooses frames, if lists do not.
+    pub fn own(&self) -> Option<&Own> {
+        self.own.as_deref()
     }
 
     /// Whether a daemon was called for.
