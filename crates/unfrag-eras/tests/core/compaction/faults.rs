@@ -31,6 +31,7 @@ struct Page {
 }
 
 /// Something that moves pages.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Run {
     Compaction(Compaction),
     Claim(Claim),
