@@ -6,31 +6,29 @@
 //!
 //! ```
 //! use unfrag::maps::Gigabyte;
-//! use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
+//! use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType::Movable, Order, Pfn};
 //!
 //! // There may be frames in the first 4 GiB, and two CPUs take them.
 //! const CONFIG: MemoryConfig = MemoryConfig::new(Pfn(0), 4 << 18).with_locals(2);
 //! const ROOM: MemoryLayout = MemoryLayout::of(&CONFIG);
 //! static MEMORY: Memory<spin::Mutex<()>> = Memory::new(CONFIG);
 //!
-//! // Room for what it knows of them, which a kernel carves out of the first frames that it finds.
-//! let mut words = vec![0; ROOM.words].leak();
-//! let directory = Vec::leak((0..ROOM.gigabytes).map(|_| Gigabyte::NONE).collect());
-//! MEMORY.start(directory, &mut words)?;
-//! // The memory map, with its holes.
-//! for (start, frames) in [(0x1, 0x9e), (0x100, 0xbff00), (0xc4000, 0x3c000)] {
-//!     MEMORY.add(Pfn(start), frames, &mut words)?;
-//! }
-//! std::thread::scope(|cpus| {
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let mut words = vec![0; ROOM.words].leak();
+//!     let directory = Vec::leak((0..ROOM.gigabytes).map(|_| Gigabyte::NONE).collect());
+//!     MEMORY.start(directory, &mut words)?;
+//!     for (start, frames) in [(0x1, 0x9e), (0x100, 0xbff00), (0xc4000, 0x3c000)] {
+//!         MEMORY.add(Pfn(start), frames, &mut words)?; // The memory map, with its holes.
+//!     }
 //!     let cpu = || {
 //!         let mut cpu = MEMORY.local().expect("one for each");
-//!         let huge = cpu.alloc(Order::HUGE, MigrateType::Movable).expect("a huge page");
-//!         // SAFETY: nobody uses it.
-//!         unsafe { cpu.free(huge, Order::HUGE, MigrateType::Movable) }.expect("in use");
+//!         let huge = cpu.alloc(Order::HUGE, Movable).expect("a huge page");
+//!         // SAFETY: this CPU took it, and nobody uses it any more.
+//!         unsafe { cpu.free(huge, Order::HUGE, Movable) }.expect("in use");
 //!     };
-//!     (0..2).for_each(|_| _ = cpus.spawn(cpu));
-//! });
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//!     std::thread::scope(|cpus| (0..2).for_each(|_| drop(cpus.spawn(cpu))));
+//!     Ok(())
+//! }
 //! ```
 //!
 //! The allocators of Linux, every era as a value, are in the crate `unfrag-eras`; slab caches in `unfrag-slab`; real memory for
