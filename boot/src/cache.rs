@@ -29,7 +29,7 @@ impl Pages {
     fn drop_page(&mut self, page: u32) -> Pfn {
         let pfn = pfn(self.of[page as usize].take().expect("it is cached"));
         check(page, pfn);
-        owners::set(pfn, None);
+        owners::clear(pfn);
         RECLAIMED.fetch_add(1, Relaxed);
         pfn
     }
@@ -84,7 +84,7 @@ pub fn read(page: u32) -> bool {
     }
     cache.of[page as usize] = number(pfn);
     cache.oldest.push_back(page);
-    owners::set(pfn, Some(Owner::Cache(page)));
+    owners::set(pfn, Owner::Cache(page));
     frames::adopt(pfn, true);
     true
 }
@@ -134,8 +134,7 @@ pub fn migrate(page: u32, from: Pfn, to: Pfn) -> bool {
     // SAFETY: The cache's frame, under its lock, and the caller's.
     unsafe { frame::<pattern::Words>(to).copy_from_nonoverlapping(frame(from), 1) };
     cache.of[page as usize] = number(to);
-    owners::set(from, None);
-    owners::set(to, Some(Owner::Cache(page)));
+    owners::moved(from, to, Owner::Cache(page));
     true
 }
 

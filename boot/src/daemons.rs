@@ -2,15 +2,16 @@
 
 use crate::compact::{self, Kernel};
 use crate::frames::{self, Engine, Era, LOW, Locals};
-use crate::{cache, task};
+use crate::{cache, owners, task};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use unfrag::NodeId;
+use unfrag::owners::{Reclaim, Turn, Want};
 use unfrag_eras::compact::Kcompactd;
 use unfrag_eras::drive::{Operation, World};
 use unfrag_eras::reclaim::{Answer, Kswapd, Need, Step};
 
 /// Frames that kswapd asks for at a time.
-const BATCH: usize = 32;
+const BATCH: u64 = 32;
 /// Ticks between two looks.
 const LOOK: u64 = 2;
 
@@ -51,14 +52,16 @@ pub fn keep_ready(blocks: u32) {
     KEEPS.store(blocks, Relaxed);
 }
 
-/// Drops page cache when memory was short, until there is twice the low watermark.
+/// Drops page cache when memory was short, until the high watermark is reached.
 fn kswapd(own: &Locals) {
     while !STOPS.load(Relaxed) {
         task::sleep(LOOK);
         if !own.shared().take_short() && own.room() > LOW {
             continue;
         }
-        while own.room() < 2 * LOW && cache::reclaim(BATCH) > 0 {
+        let mut reclaim = Reclaim::new(own.shared(), &owners::ROSTER, Want::High).batch(BATCH);
+        while let Turn::Ask { frames, .. } = reclaim.step() {
+            reclaim.answer(cache::reclaim(frames as usize) as u64);
             // What this CPU keeps of it is for all.
             own.flush();
         }

@@ -36,7 +36,8 @@ impl CurrentCpu for Current {
     }
 }
 
-/// Frames for slabs, in the direct map.
+/// Frames for slabs, in the direct map. Not `unfrag_slab::MemoryPages`: they come through what each CPU keeps, without the lock of
+/// a shard, and from an era as well.
 struct KernelPages {
     frames: usize,
 }
@@ -45,15 +46,11 @@ struct KernelPages {
 unsafe impl Pages for KernelPages {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         // The heap may dip into the reserve: a kernel without a heap cannot go on.
-        frames::alloc(
-            Order(request.order),
-            MigrateType::Unmovable,
-            Rights::Interrupt,
-        )
+        frames::alloc(Order(request.order), request.mt(), Rights::Interrupt)
     }
 
-    unsafe fn free(&self, first: Pfn, order: u8) {
-        frames::free(first, Order(order), MigrateType::Unmovable);
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
+        frames::free(first, Order(order), mt);
     }
 
     fn window(&self) -> Window {

@@ -109,7 +109,10 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
     );
     owners::init(&mut map, end / FRAME);
     let table = heap::carve(&mut map, end / FRAME);
-    if let Err(why) = frames::init(params.engine, &mut map, end / FRAME, params.cpus) {
+    // SAFETY: interrupts are off while a CPU uses its `Local`, so its answer is before or behind that.
+    let barrier = unsafe { unfrag::Barrier::new(tlb::barrier) };
+    let from = end / FRAME;
+    if let Err(why) = frames::init(params.engine, &mut map, from, params.cpus, barrier) {
         panic!("engine={}: {why}", params.engine);
     }
     heap::init(table, params.cpus);

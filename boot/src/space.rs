@@ -89,7 +89,7 @@ impl Space {
     pub fn map(&self, page: u32, to: Pfn) -> Result<(), NoTable> {
         let mut tables = self.tables.lock();
         map::<Size4KiB>(&mut tables, page, to)?;
-        owners::set(to, Some(Owner::Space(self.id, page)));
+        owners::set(to, Owner::Space(self.id, page));
         frames::adopt(to, false);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Space {
             .ok()?;
         flush.ignore();
         let old = pfn(frame.start_address());
-        owners::set(old, None);
+        owners::clear(old);
         Some(old)
     }
 
@@ -149,8 +149,7 @@ impl Space {
     pub fn end_move(&self, page: u32, from: Pfn, to: Pfn) {
         let _tables = self.tables.lock();
         self.set(page, to, USED);
-        owners::set(from, None);
-        owners::set(to, Some(Owner::Space(self.id, page)));
+        owners::moved(from, to, Owner::Space(self.id, page));
     }
 
     /// Sets the entry of a page that has one. The caller has the lock.

@@ -6,9 +6,10 @@
 use crate::frames::rights::Rights;
 use crate::lock::IrqLock;
 use crate::memory_map::MemoryMap;
-use crate::{cpu, faults, tlb};
+use crate::{cpu, faults};
 use core::cell::UnsafeCell;
-use unfrag::{Barrier, Local, MemoryConfig, MemoryLayout};
+use unfrag::maps::Gigabyte;
+use unfrag::{Barrier, Local, Marks, MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Free frames below which only interrupt handlers are served, for each CPU.
@@ -34,24 +35,32 @@ unsafe impl Send for Locals {}
 
 impl Locals {
     /// Gives all frames of a map to unfrag, with tables that are carved out of it.
-    pub fn new(map: &mut MemoryMap, from: u64, cpus: usize) -> Locals {
-        let frames = u32::try_from(map.end()).expect("less than 16 TiB");
+    pub fn new(map: &mut MemoryMap, from: u64, cpus: usize, barrier: Barrier) -> Locals {
         let reserve = RESERVE * cpus as u64;
-        let config = MemoryConfig {
-            shards: cpus.div_ceil(2),
-            locals: cpus,
+        let marks = Marks {
             min: reserve,
             low: reserve + LOW,
-            // SAFETY: interrupts are off while a CPU uses its `Local`, so its answer is before or behind that.
-            barrier: Some(unsafe { Barrier::new(tlb::barrier) }),
-            ..MemoryConfig::new(Pfn(0), frames)
+            high: reserve + 2 * LOW,
         };
-        let words = MemoryLayout::of(&config).words;
-        // SAFETY: Zeros are words.
-        let table = unsafe { map.carve(from, words) };
-        let shared = Memory::new(config, table).expect("as many words as the layout says");
+        let config = MemoryConfig {
+            locals: cpus,
+            marks,
+            barrier: Some(barrier),
+            ..MemoryConfig::new(Pfn(0), map.end())
+        };
+        let room = MemoryLayout::of(&config);
+        let config = config.with_shards(cpus.div_ceil(2).min(room.gigabytes));
+        // SAFETY: Zeros are words, and entries of no gigabyte.
+        let (directory, mut words) = unsafe {
+            let directory = map.carve::<Gigabyte>(from, room.gigabytes);
+            (directory, map.carve(from, room.words))
+        };
+        let shared = Memory::new(config);
+        let started = shared.start(directory, &mut words);
+        started.expect("as much room as the layout says");
         for region in map.regions() {
-            let added = shared.add(Pfn(region.start), (region.end - region.start) as u32);
+            let frames = region.end - region.start;
+            let added = shared.add(Pfn(region.start), frames, &mut words);
             added.expect("regions do not overlap");
         }
         Locals {

@@ -12,7 +12,7 @@ pub use rights::Rights;
 
 use crate::memory_map::MemoryMap;
 use crate::once::Once;
-use unfrag::{MigrateType, Order, Pfn};
+use unfrag::{Barrier, MigrateType, Order, Pfn};
 
 /// Who manages the frames.
 pub enum Engine {
@@ -24,7 +24,8 @@ pub enum Engine {
 
 static ENGINE: Once<Engine> = Once::new();
 
-/// Gives all frames of a map to unfrag, with tables that are carved out of it. `name` is `unfrag` or an era.
+/// Gives all frames of a map to unfrag, with tables that are carved out of it. `name` is `unfrag` or an era; `barrier` is what
+/// a CPU that finds no frame has others execute.
 ///
 /// # Errors
 /// If there is no such era.
@@ -33,11 +34,12 @@ pub fn init(
     map: &mut MemoryMap,
     from: u64,
     cpus: usize,
+    barrier: Barrier,
 ) -> Result<(), unfrag_eras::ConfigError> {
     static OWN: Once<Locals> = Once::new();
     static ERA: Once<Era> = Once::new();
     ENGINE.set(if name == "unfrag" {
-        let own = OWN.set(Locals::new(map, from, cpus));
+        let own = OWN.set(Locals::new(map, from, cpus, barrier));
         own.claim(cpus);
         Engine::Own(own)
     } else {

@@ -1,4 +1,4 @@
-//! The Rust programs of the book's part *Embed it*, compiled and run as doctests.
+//! The Rust programs of the book's part *Embed it* and of the README, compiled and run as doctests.
 //!
 //! Nothing but the tests is in here. A page that is missing here is found by
 //! `crates/unfrag-cli/tests/book.rs`.
@@ -7,8 +7,22 @@
 /// One item for each page, so that a failure names it.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
     #[doc = include_str!("../../../docs/embed/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../../../docs/embed/nodes-and-limits.md")]
+    struct NodesAndLimits;
+    #[doc = include_str!("../../../docs/embed/memory-comes-and-goes.md")]
+    struct MemoryComesAndGoes;
+    #[doc = include_str!("../../../docs/embed/what-cpus-keep.md")]
+    struct WhatCpusKeep;
+    #[doc = include_str!("../../../docs/embed/ranges-and-gigabytes.md")]
+    struct RangesAndGigabytes;
+    #[doc = include_str!("../../../docs/embed/page-sizes.md")]
+    struct PageSizes;
+    #[doc = include_str!("../../../docs/embed/eras.md")]
+    struct Eras;
     #[doc = include_str!("../../../docs/embed/requests-and-marks.md")]
     struct RequestsAndMarks;
     #[doc = include_str!("../../../docs/embed/many-frames.md")]

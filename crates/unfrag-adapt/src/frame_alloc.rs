@@ -121,6 +121,22 @@ unsafe impl<R: RawMutex, const G: usize> PhysicalAllocator for Pool<R, G> {
     }
 }
 
+/// An engine with these ranges, and with its tables in some words.
+fn engine_of<'m, const G: usize>(
+    first: u64,
+    usable: &[PhysRange],
+    frame: impl Fn(usize) -> u64,
+    words: &mut &'m mut [u64],
+) -> Result<Engine<'m, [Gigabyte<'m>; G]>, InitError> {
+    let engine = Engine::new(Pfn(first), [const { Gigabyte::NONE }; G]);
+    let mut engine = engine.ok_or(InitError::InvalidSpan)?;
+    for (index, r) in usable.iter().enumerate() {
+        let added = engine.add(Pfn(frame(r.base)), frame(r.len), words);
+        added.map_err(|_| InitError::InvalidUsable { index })?;
+    }
+    Ok(engine)
+}
+
 // SAFETY: On an error nothing is kept; it succeeds once.
 unsafe impl<R: RawMutex, const G: usize> RegionInit for Pool<R, G> {
     unsafe fn try_init(
@@ -166,13 +182,10 @@ unsafe impl<R: RawMutex, const G: usize> RegionInit for Pool<R, G> {
                 required_bytes: needed * 8,
             });
         }
-        let engine = Engine::new(Pfn(first), [const { Gigabyte::NONE }; G]);
-        let mut engine = engine.ok_or(InitError::InvalidSpan)?;
+        // Tables that were made do not come back; so it is seen first, with words that do, that all can be added.
+        engine_of::<G>(first, usable, frame, &mut &mut *state.words)?;
         let mut words = core::mem::take(&mut state.words);
-        for (index, r) in usable.iter().enumerate() {
-            let added = engine.add(Pfn(frame(r.base)), frame(r.len), &mut words);
-            added.map_err(|_| InitError::InvalidUsable { index })?;
-        }
+        let engine = engine_of(first, usable, frame, &mut words)?;
         (state.words, state.span) = (words, span);
         state.engine = Some(engine);
         Ok(())

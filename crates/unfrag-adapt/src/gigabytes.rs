@@ -259,6 +259,26 @@ impl<const N: usize> Gigabytes<N> {
         })
     }
 
+    /// Takes a block that ends before the frame `limit`. Types mix where nothing else is left, and in the gigabyte that the limit
+    /// is in.
+    #[cfg(feature = "heap")]
+    pub fn take_before(&mut self, limit: u64, order: Order, mt: MigrateType) -> Option<u64> {
+        if order > LARGEST_ORDER {
+            return None;
+        }
+        for mixes in [false, true] {
+            let before = |own: &&mut Gigabyte| own.start().0 + GIGABYTE <= limit;
+            for own in self.of.iter_mut().flatten().filter(before) {
+                if let Some(at) = own.take_run(order.frames(), order, mt, mixes) {
+                    return Some(at.0);
+                }
+            }
+        }
+        let mut all = self.of.iter_mut().flatten();
+        let block = all.find_map(|own| own.take_below(Pfn(limit), order, mt));
+        block.map(|first| first.0)
+    }
+
     /// Takes these frames; false, and nothing changes, if they are not all free, or not of one gigabyte.
     #[cfg(feature = "ax-allocator")]
     pub fn take_at(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {

@@ -7,85 +7,20 @@
 //! Invariant: all records, the tables of frames and the maps lie in the memory that was added. They are not touched any more
 //! once a heap is dropped.
 
-use crate::gigabytes::{AddError, Gigabytes, whole_frames};
+mod source;
+
+use crate::gigabytes::{AddError, whole_frames};
 use crate::holders::{Holder, Holders};
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::{ManuallyDrop, MaybeUninit};
-use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use core::ptr::{NonNull, null_mut};
 use lock_api::{Mutex, RawMutex};
-use unfrag::{Gfp, MigrateType, Pfn};
-use unfrag_slab::{
-    CacheFlags, Cpu, Design, FrameEntry, Kmalloc, PageRequest, Pages, SlabConfig, Slabs, Window,
-};
-
-const FRAME: usize = 4096;
+use source::{Exclusive, FRAME, REACH, Source, address};
+use unfrag::{Gfp, MigrateType};
+use unfrag_slab::{CacheFlags, Cpu, Design, FrameEntry, Kmalloc, SlabConfig, Slabs};
 
 /// Of the first memory, so many times as much can be added later around it, unless the heap was made for more.
 const GROWS: usize = 8;
-
-/// A lock of what `&mut` guards already.
-struct Exclusive(AtomicBool);
-
-// SAFETY: Whoever comes second is told so, and does not get in.
-unsafe impl RawMutex for Exclusive {
-    #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: Exclusive = Exclusive(AtomicBool::new(false));
-    type GuardMarker = lock_api::GuardNoSend;
-
-    fn lock(&self) {
-        assert!(self.try_lock(), "used by two at a time");
-    }
-
-    fn try_lock(&self) -> bool {
-        // Pairs with the release in `unlock`.
-        !self.0.swap(true, Acquire)
-    }
-
-    unsafe fn unlock(&self) {
-        // Pairs with the acquire in `try_lock`.
-        self.0.store(false, Release);
-    }
-}
-
-/// Frames for slabs and runs.
-struct Source<const N: usize> {
-    frames: Mutex<Exclusive, Gigabytes<N>>,
-    first: u64,
-    base: NonNull<u8>,
-    window: usize,
-}
-
-// SAFETY: The address is a number here.
-unsafe impl<const N: usize> Sync for Source<N> {}
-
-// SAFETY: Frames are numbered by their address, all of them in the window, and handed out once until they are given back.
-unsafe impl<const N: usize> Pages for Source<N> {
-    fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
-        let frames = 1 << request.order;
-        let mut all = self.frames.lock();
-        all.take(frames, frames, MigrateType::Unmovable).map(Pfn)
-    }
-
-    unsafe fn free(&self, first: Pfn, order: u8) {
-        self.frames
-            .lock()
-            .give(first.0, 1 << order, MigrateType::Unmovable);
-    }
-
-    fn window(&self) -> Window {
-        Window {
-            first: Pfn(self.first),
-            frames: self.window,
-            base: self.base,
-        }
-    }
-
-    fn free_and_total(&self) -> (u64, u64) {
-        let frames = self.frames.lock();
-        (frames.free(), frames.present())
-    }
-}
 
 /// What lies at the start of the first memory, before the table of frames.
 struct Head<const N: usize> {
@@ -120,8 +55,8 @@ impl<const N: usize> Bytes<N> {
         Bytes::with_window(0)
     }
 
-    /// The same where all memory lies within so many bytes from the start of the first on, up to 256 GiB. Each GiB of them
-    /// takes 1.125 MiB for the tables of frames.
+    /// The same where all memory lies within so many bytes from the start of the first on. Each GiB of them takes 1.125 MiB for
+    /// the tables of frames. What is smaller than a page, or two, is taken from the first 256 GiB of them.
     pub const fn with_window(bytes: usize) -> Self {
         Bytes {
             ready: None,
@@ -152,7 +87,7 @@ impl<const N: usize> Bytes<N> {
             }
             None => {
                 // SAFETY: As the caller says.
-                self.ready = Some(unsafe { start_heap(first, frames, self.window)? });
+                self.ready = Some(unsafe { start_heap(first, frames, self.window, REACH)? });
                 Ok(())
             }
         }
@@ -304,21 +239,6 @@ impl<const N: usize> Bytes<N> {
     }
 }
 
-impl<const N: usize> Source<N> {
-    /// # Safety
-    /// These frames are memory that nobody uses.
-    unsafe fn add(&self, first: u64, count: u64) -> Result<(), AddError> {
-        let mut frames = self.frames.lock();
-        // SAFETY: As the caller says.
-        unsafe { frames.add(first, count, FRAME, address) }
-    }
-}
-
-/// Where a frame is.
-fn address(frame: u64) -> *mut u8 {
-    with_exposed_provenance_mut(frame as usize * FRAME)
-}
-
 /// Bytes to ask slab caches for, so that the answer has the layout's alignment; `None` above a frame's.
 fn slab_size(layout: Layout) -> Option<usize> {
     match layout.align() {
@@ -334,7 +254,7 @@ fn frames_of(layout: Layout) -> (u64, u64) {
     (frames(layout.size()), frames(layout.align()))
 }
 
-/// Starts a heap in its first memory.
+/// Starts a heap in its first memory. Slab caches reach so many frames of its window.
 ///
 /// # Safety
 /// These frames are memory that nobody uses, now or later.
@@ -342,13 +262,15 @@ unsafe fn start_heap<const N: usize>(
     first: u64,
     count: u64,
     window: usize,
+    reach: usize,
 ) -> Result<Ready<N>, AddError> {
     let window = match window / FRAME {
         0 => count as usize * GROWS,
         frames => frames.max(count as usize),
     };
+    let reach = reach.min(window);
     let head = size_of::<Head<N>>().next_multiple_of(align_of::<FrameEntry>());
-    let table_bytes = window
+    let table_bytes = reach
         .checked_mul(size_of::<FrameEntry>())
         .ok_or(AddError::TooSmall)?;
     let tables = table_bytes.checked_add(Holders::bytes(window));
@@ -363,12 +285,7 @@ unsafe fn start_heap<const N: usize>(
     let (head, table, holders) = unsafe {
         let at = base.cast::<Head<N>>();
         at.write(Head {
-            source: Source {
-                frames: Mutex::new(Gigabytes::new()),
-                first,
-                base,
-                window,
-            },
+            source: Source::new(first, base, window, reach),
             slabs: MaybeUninit::uninit(),
         });
         let table = base.add(head);
@@ -376,7 +293,7 @@ unsafe fn start_heap<const N: usize>(
         let holders = table.add(table_bytes).as_ptr();
         let holders = core::slice::from_raw_parts_mut(holders, Holders::bytes(window));
         let table: &'static [FrameEntry] =
-            core::slice::from_raw_parts(table.cast().as_ptr(), window);
+            core::slice::from_raw_parts(table.cast().as_ptr(), reach);
         (&mut *at.as_ptr(), table, Holders::new(holders))
     };
     let source: &'static Source<N> = &head.source;
@@ -500,6 +417,55 @@ unsafe impl<R: RawMutex, const N: usize> allocator_api2::alloc::Allocator for &H
         if layout.size() > 0 {
             // SAFETY: As the caller says.
             unsafe { self.0.lock().deallocate(memory, layout) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec::Vec;
+
+    /// What slab caches reach is less than the heap has.
+    #[test]
+    fn slabs_stay_within_reach_and_runs_are_anywhere() {
+        const FRAMES: usize = 1024;
+        for reach in [300, 512, 700, FRAMES, usize::MAX] {
+            let layout = Layout::from_size_align(FRAMES * FRAME, FRAME).expect("a layout");
+            // SAFETY: it has a size.
+            let memory = unsafe { std::alloc::alloc(layout) };
+            let start = memory.expose_provenance();
+            let first = (start / FRAME) as u64;
+            // SAFETY: the memory is new.
+            let ready = unsafe { start_heap::<2>(first, FRAMES as u64, FRAMES * FRAME, reach) };
+            let mut heap = Bytes {
+                ready: Some(ready.expect("a heap")),
+                ..Bytes::with_window(FRAMES * FRAME)
+            };
+            let free = heap.free();
+            let objects = Layout::new::<[u64; 16]>();
+            let all = |heap: &mut Bytes<2>, layout| -> Vec<NonNull<u8>> {
+                std::iter::from_fn(|| heap.allocate(layout)).collect()
+            };
+            let small = all(&mut heap, objects);
+            let frame = |p: &NonNull<u8>| (p.addr().get() - start) / FRAME;
+            assert!(small.iter().all(|p| frame(p) < reach), "{reach}");
+            let large = all(&mut heap, Layout::new::<[u8; 9 * FRAME]>());
+            assert_eq!(large.iter().any(|p| frame(p) >= reach), reach < FRAMES);
+            let few = reach.min(FRAMES) * FRAME / 128 / 2;
+            assert!(small.len() > few, "{reach}: {} objects", small.len());
+            for (all, layout) in [(small, objects), (large, Layout::new::<[u8; 9 * FRAME]>())] {
+                for object in all {
+                    // SAFETY: taken above, and used by nobody.
+                    unsafe { heap.deallocate(object, layout) };
+                }
+            }
+            assert_eq!((heap.refused(), heap.used()), (0, 0));
+            assert!(heap.free() + (64 << 12) >= free, "some slabs stay");
+            // SAFETY: allocated above, and the heap is used no more.
+            unsafe { std::alloc::dealloc(memory, layout) };
         }
     }
 }

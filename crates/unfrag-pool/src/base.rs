@@ -1,15 +1,17 @@
 //! What every block of a pool needs to exist, and to be given back.
 
 use crate::book::Book;
+use crate::handles::HANDLES;
 use crate::memory::Memory;
-use crate::record::Records;
 use crate::space::{FRAME_BYTES, Space};
 use crate::threads;
+use crate::zeros::zeros;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use unfrag::{MigrateType, Order};
+use unfrag::owners::{Owners, Roster};
+use unfrag::{MigrateType, Order, Pfn};
 
 /// A waiting allocation looks again after this, whether it was woken or not.
 const LOOK: Duration = Duration::from_millis(5);
@@ -18,7 +20,10 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) struct Base {
     pub memory: Arc<Memory>,
     pub space: Space,
-    pub records: Records,
+    /// Who has a frame, that can move it.
+    pub records: Owners<Box<[AtomicU64]>>,
+    /// The owners that can be asked for frames; their numbers are below that of all handles.
+    pub roster: Roster<Box<[AtomicU64]>>,
     /// Blocks that are out by address.
     pub book: Book,
     /// Allocations that wait for frames.
@@ -29,7 +34,8 @@ pub(crate) struct Base {
 impl Base {
     pub fn new(memory: Memory, space: Space) -> Base {
         Base {
-            records: Records::new(memory.numbers()),
+            records: Owners::new(Pfn(0), zeros(memory.numbers() as usize)),
+            roster: Roster::new(zeros(HANDLES.0.into())),
             book: Book::new(memory.numbers()),
             memory: Arc::new(memory),
             space,

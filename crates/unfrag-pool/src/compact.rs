@@ -7,11 +7,11 @@ use crate::handles::HANDLES;
 use crate::inner::Inner;
 use crate::memory::Lock;
 use crate::owner::Place;
-use crate::record::Record;
 use crate::settings::{self, DIRECT};
 use crate::space::FRAME_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
+use unfrag::owners::Owned as Record;
 use unfrag::{Order, Pfn};
 
 impl Inner {
@@ -34,30 +34,34 @@ impl Inner {
     /// Empties blocks until a goal is reached, or the pool ends; none, for an owner that is being called.
     pub fn evacuate(&self, goal: Goal, limits: Limits) -> Evacuator<'_, 'static, Lock> {
         let mut e = Evacuator::new(&self.base.memory.shared, goal, limits);
-        // What has no record is nobody's who could move it.
-        let order_of = |p: Pfn| self.base.records.of(p.0 as u32).map(|r| r.order);
+        // What has no record, or one of an owner that has gone, is nobody's who could move it.
+        let order_of = |p: Pfn| {
+            let record = self.base.records.get(p)?;
+            let is_there = record.owner == HANDLES || self.base.roster.is_there(record.owner);
+            is_there.then_some(record.order)
+        };
         while !calls::is_inside()
             && !self.stops.load(Relaxed)
             && let Move::Frame(from) = e.step_if(order_of)
         {
-            self.relocate(&mut e, from.0 as u32);
+            self.relocate(&mut e, from);
         }
         e
     }
 
     /// Moves the block at a frame, if its owner can.
-    fn relocate(&self, e: &mut Evacuator<'_, '_, Lock>, from: u32) {
-        let record = self.base.records.of(from);
+    fn relocate(&self, e: &mut Evacuator<'_, '_, Lock>, from: Pfn) {
+        let record = self.base.records.get(from);
         let place = record.and_then(|r| e.place(r.order));
         if let (Some(record), Some(place)) = (record, place)
-            && self.migrate(record, from, place.pfn().0 as u32)
+            && self.migrate(record, from, place.pfn())
         {
             place.into_pfn();
             let frames = record.order.frames();
             self.events.pgmigrate_success.add(frames.into());
             // SAFETY: its owner has the new place, and gave the old one up.
             #[allow(unsafe_code)]
-            let old = unsafe { e.moved(Pfn(from.into()), record.order) };
+            let old = unsafe { e.moved(from, record.order) };
             if old.is_err() {
                 self.base.memory.count_refused();
             }
@@ -67,26 +71,24 @@ impl Inner {
     }
 
     /// Moves the block of a record from a frame to another. False, if it stays.
-    fn migrate(&self, record: Record, from: u32, to: u32) -> bool {
+    fn migrate(&self, record: Record, from: Pfn, to: Pfn) -> bool {
         if record.owner != HANDLES {
             return self.migrate_owned(record, from, to);
         }
-        self.handles.migrate(record.tag, from, to, || {
+        let (at, new) = (from.0 as u32, to.0 as u32);
+        self.handles.migrate(record.tag, at, new, || {
             // It is as it was read before nobody could hold it: another block may have come in between.
-            let is_same = self.base.records.of(from) == Some(record);
+            let is_same = self.base.records.moved(from, to, record).is_ok();
             if is_same {
-                self.base.records.set(to, record);
-                self.copy(from, to, record.order);
-                self.base.records.clear(from);
+                self.copy(at, new, record.order);
             }
             is_same
         })
     }
 
     /// Has an owner move a block.
-    fn migrate_owned(&self, record: Record, from: u32, to: u32) -> bool {
-        let owner = self.owners.read().get(usize::from(record.owner)).cloned();
-        let Some(owner) = owner else {
+    fn migrate_owned(&self, record: Record, from: Pfn, to: Pfn) -> bool {
+        let Some((owner, _calling)) = self.owners.begin(record.owner) else {
             return false;
         };
         let mut moved = false;

@@ -9,13 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use unfrag::Order;
 use unfrag::moves::Goal;
+use unfrag::owners::Want;
 
 /// How often kcompactd looks whether enough blocks are ready, if it keeps some.
 const LOOK: Duration = Duration::from_millis(500);
-/// Frames that kswapd asks owners for at a time.
-const BATCH: u64 = 1024;
-/// Rounds of kswapd after which no more frames are free than before, until it sleeps.
-const ROUNDS: u32 = 16;
 
 /// Starts both.
 pub(crate) fn start(inner: &Arc<Inner>) -> std::io::Result<Vec<JoinHandle<()>>> {
@@ -49,7 +46,7 @@ pub(crate) fn stop(inner: &Inner, daemons: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Has owners give frames back until the high watermark is reached, or none gives any.
+/// Has owners give frames back until the high watermarks are reached, or none gives any.
 fn kswapd(inner: &Inner) {
     loop {
         inner.bells.kswapd.wait(None);
@@ -57,21 +54,7 @@ fn kswapd(inner: &Inner) {
             return;
         }
         inner.events.kswapd_wake.add(1);
-        let (mut most, mut rounds) = (0, 0);
-        // Owners that only say that they give frames back are asked again at the next wake.
-        while rounds < ROUNDS {
-            let memory = &inner.base.memory;
-            let free = memory.free_frames();
-            let wanted = memory.high().saturating_sub(free).min(BATCH) as usize;
-            if wanted == 0 || inner.stops.load(Relaxed) {
-                break;
-            }
-            if inner.reclaim(wanted, &inner.events.pgsteal_kswapd) == 0 {
-                break;
-            }
-            rounds = if free > most { 0 } else { rounds + 1 };
-            most = most.max(free);
-        }
+        inner.reclaim(Want::High, &inner.events.pgsteal_kswapd);
     }
 }
 

@@ -18,6 +18,8 @@ pub enum PoolError {
         /// The number of the node.
         node: usize,
     },
+    /// The owner has been removed, or is registered with another pool.
+    NoSuchOwner,
     /// The watermarks are not in order, or above the memory.
     Watermarks,
     /// The system refused.
@@ -51,6 +53,9 @@ impl std::fmt::Display for PoolError {
             PoolError::NoSuchNode { node } => write!(
                 f,
                 "the pool has no memory on NUMA node {node}; name one of the system's nodes with memory to the builder, or none"
+            ),
+            PoolError::NoSuchOwner => f.write_str(
+                "the owner is not registered with this pool; remove it once, from the pool that it was registered with",
             ),
             PoolError::Watermarks => f.write_str(
                 "the watermarks must rise from min to low to high, and stay below the memory",

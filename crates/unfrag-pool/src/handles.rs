@@ -3,9 +3,10 @@
 use crate::word::Place;
 use parking_lot::Mutex;
 use std::sync::OnceLock;
+use unfrag::owners::OwnerId;
 
 /// The owner number of all handles.
-pub(crate) const HANDLES: u16 = u16::MAX;
+pub(crate) const HANDLES: OwnerId = OwnerId(u16::MAX);
 
 /// Places of a part of the table.
 const PART: usize = 4096;

@@ -4,10 +4,9 @@ use crate::base::Base;
 use crate::bells::Bells;
 use crate::events::Events;
 use crate::handles::Handles;
-use crate::owner::Owner;
+use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::threads;
-use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use unfrag::{AllocError, MigrateType, Order};
@@ -16,7 +15,7 @@ use unfrag::{AllocError, MigrateType, Order};
 pub(crate) struct Inner {
     pub base: Arc<Base>,
     pub handles: Handles,
-    pub owners: RwLock<Vec<Arc<dyn Owner>>>,
+    pub owners: Registry,
     pub settings: Settings,
     pub events: Events,
     pub bells: Bells,
@@ -30,7 +29,7 @@ impl Inner {
         Inner {
             base: Arc::new(base),
             handles: Handles::new(),
-            owners: RwLock::default(),
+            owners: Registry::default(),
             settings,
             events: Events::default(),
             bells: Bells::default(),

@@ -2,7 +2,8 @@
 //!
 //! A [`Pool`] reserves addresses, backs them with memory of the system, and hands out blocks: a [`Frame`] stays where it is,
 //! a [`Movable`] may be moved while nobody holds it, an [`Owned`] is an [`Owner`]'s, who moves it or gives it back when
-//! asked. Each gives itself back when it is dropped.
+//! asked. Each gives itself back when it is dropped. A [`Block`], a [`MovableBlock`] and an [`Owned`] borrow nothing, so that a
+//! struct can have them beside its pool.
 //!
 //! ```
 //! use unfrag_pool::{Order, Pool};
@@ -21,10 +22,11 @@
 //! - `memory`: free frames by node, each a [`Memory`](unfrag::Memory). `threads`: what each thread keeps; `barrier`: by which
 //!   others get it back. `counts`,
 //!   `events`: what is counted.
-//! - `record`: who owns a frame. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
+//! - `zeros`: the words that say who owns a frame, [`unfrag::owners`]. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
 //!   `handles`: all such words.
 //! - `book`: blocks that are out by address, in debug builds.
-//! - `base`: what a block needs to exist and to be given back. `frame`, `owner`: blocks, and those who own them.
+//! - `base`: what a block needs to exist and to be given back. `frame`, `owner`: blocks, and those who own them; `slot`:
+//!   what the blocks of an owner share; `registry`: the owners that are there.
 //! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
 //!   allocation. `movable`: blocks that may move.
 //! - `calls`: how owners are called. `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
@@ -63,8 +65,9 @@ mod owner;
 mod pool;
 mod procfs;
 mod raw;
-mod record;
+mod registry;
 mod settings;
+mod slot;
 mod slow;
 mod space;
 mod stats;
@@ -72,13 +75,14 @@ mod sync;
 mod threads;
 mod topology;
 mod word;
+mod zeros;
 
 pub use builder::Builder;
 pub use error::PoolError;
-pub use frame::{Extent, Frame};
+pub use frame::{Block, Extent, Frame};
 pub use heap::{Heap, HeapStats};
 pub use host::HostMemory;
-pub use movable::{Movable, Pinned, PinnedMut};
+pub use movable::{Movable, MovableBlock, Pinned, PinnedMut};
 pub use owner::{Owned, Owner, OwnerId, Place};
 pub use pool::Pool;
 pub use space::FRAME_BYTES;

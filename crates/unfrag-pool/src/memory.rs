@@ -261,11 +261,6 @@ impl Memory {
         self.shared.whole_blocks()
     }
 
-    /// Free frames at which kswapd stops.
-    pub fn high(&self) -> u64 {
-        self.nodes.iter().map(|n| n.marks.high).sum()
-    }
-
     /// Gives back to the maps what threads keep.
     pub fn drain(&self) {
         self.shared.drain_locals();

@@ -4,10 +4,11 @@
 //! that very value: nothing that an owner returns says which block has moved.
 
 use crate::base::Base;
+use crate::slot::Slot;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use unfrag::MigrateType::Movable;
-use unfrag::Order;
+use unfrag::{Order, Pfn, owners};
 
 /// Somebody who has frames and can move what is in them, such as a page cache.
 ///
@@ -23,7 +24,8 @@ use unfrag::Order;
 /// one on its thread. Threads that an owner has work for it are not known to the pool: there it uses the forms with `try_`.
 ///
 /// A lock that the calls take must not be held by a thread that waits for the pool: one in [`alloc`](crate::Pool::alloc) and
-/// its like, or in [`compact`](crate::Pool::compact), or that drops the pool. Under such a lock, use
+/// its like, in [`compact`](crate::Pool::compact) or in [`remove_owner`](crate::Pool::remove_owner), or that drops the pool. Under
+/// such a lock, use
 /// [`try_alloc_for`](crate::Pool::try_alloc_for).
 ///
 /// # If it panics
@@ -76,19 +78,35 @@ pub trait Owner: Send + Sync {
 pub struct OwnerId {
     /// Each pool of the process has a number of its own.
     pub(crate) pool: u64,
-    pub(crate) number: u16,
+    pub(crate) number: owners::OwnerId,
+    /// Owners that have the number one after the other differ in this.
+    pub(crate) serial: u64,
 }
 
 /// A block that an owner has. It is given back when it is dropped.
 pub struct Owned {
-    base: Arc<Base>,
+    slot: Arc<Slot>,
     frame: u32,
     order: Order,
 }
 
 impl Owned {
-    pub(crate) fn new(base: Arc<Base>, frame: u32, order: Order) -> Owned {
-        Owned { base, frame, order }
+    /// A block that the caller took for the owner of a slot.
+    pub(crate) fn new(slot: Arc<Slot>, frame: u32, order: Order, tag: u32) -> Owned {
+        let record = owners::Owned {
+            owner: slot.number,
+            order,
+            tag,
+        };
+        // A block that was taken has words.
+        let set = slot.base.records.set(Pfn(frame.into()), record);
+        debug_assert_eq!(set, Ok(()));
+        Owned { slot, frame, order }
+    }
+
+    #[inline]
+    fn base(&self) -> &Arc<Base> {
+        &self.slot.base
     }
 
     /// The number of its first frame in the pool.
@@ -104,11 +122,11 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.base.records.clear(self.frame);
+        self.base().records.forget(Pfn(self.frame.into()));
         // SAFETY: the block is this value's, which ends.
         #[allow(unsafe_code)]
         unsafe {
-            self.base.free(self.frame, self.order, Movable);
+            self.base().free(self.frame, self.order, Movable);
         }
     }
 }
@@ -119,7 +137,7 @@ impl Deref for Owned {
         // SAFETY: the block is the owner's, who has it by this value.
         #[allow(unsafe_code)]
         unsafe {
-            self.base.bytes(self.frame, self.order)
+            self.base().bytes(self.frame, self.order)
         }
     }
 }
@@ -129,7 +147,7 @@ impl DerefMut for Owned {
         // SAFETY: as above, and this value is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            self.base.bytes_mut(self.frame, self.order)
+            self.base().bytes_mut(self.frame, self.order)
         }
     }
 }
@@ -145,8 +163,8 @@ impl std::fmt::Debug for Owned {
 #[must_use = "the block stays where it is, unless the place takes it"]
 pub struct Place<'c> {
     base: &'c Arc<Base>,
-    from: u32,
-    to: u32,
+    from: Pfn,
+    to: Pfn,
     order: Order,
     /// What the pool learns of it.
     moved: &'c mut bool,
@@ -157,8 +175,8 @@ impl<'c> Place<'c> {
     /// frames then.
     pub(crate) fn new(
         base: &'c Arc<Base>,
-        from: u32,
-        to: u32,
+        from: Pfn,
+        to: Pfn,
         order: Order,
         moved: &'c mut bool,
     ) -> Place<'c> {
@@ -173,7 +191,7 @@ impl<'c> Place<'c> {
 
     /// The number of the first frame of the block that should move.
     pub fn from(&self) -> u32 {
-        self.from
+        self.from.0 as u32
     }
 
     /// The order of the block, and of the place.
@@ -186,13 +204,13 @@ impl<'c> Place<'c> {
         // SAFETY: the place is nobody else's until a block is there, which takes this value.
         #[allow(unsafe_code)]
         unsafe {
-            self.base.bytes_mut(self.to, self.order)
+            self.base.bytes_mut(self.to.0 as u32, self.order)
         }
     }
 
     /// Whether a block is the one that should move.
     pub fn is_for(&self, block: &Owned) -> bool {
-        let is_here = Arc::ptr_eq(self.base, &block.base) && block.frame == self.from;
+        let is_here = Arc::ptr_eq(self.base, block.base()) && block.frame == self.from();
         is_here && block.order == self.order
     }
 
@@ -214,10 +232,11 @@ impl<'c> Place<'c> {
         }
         let records = &self.base.records;
         // By the new place first: it may be asked for as soon as this block says that it is there.
-        if let Some(record) = records.clear(self.from) {
-            records.set(self.to, record);
+        if let Some(record) = records.get(self.from) {
+            let moved = records.moved(self.from, self.to, record);
+            debug_assert_eq!(moved, Ok(()), "both blocks are this call's");
         }
-        block.frame = self.to;
+        block.frame = self.to.0 as u32;
         *self.moved = true;
         true
     }
@@ -226,6 +245,6 @@ impl<'c> Place<'c> {
 impl std::fmt::Debug for Place<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let Place { from, order, .. } = self;
-        write!(f, "Place(for frame {from:#x}, order {})", order.0)
+        write!(f, "Place(for frame {:#x}, order {})", from.0, order.0)
     }
 }

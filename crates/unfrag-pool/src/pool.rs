@@ -1,13 +1,14 @@
 //! [`Pool`]: the face of all this.
 
+use crate::calls;
 use crate::daemons;
 use crate::error::PoolError;
 use crate::frame::{Extent, Frame};
 use crate::inner::Inner;
 use crate::movable::Movable;
 use crate::owner::{Owned, Owner, OwnerId};
-use crate::record::Record;
 use crate::settings::ALL;
+use crate::slot::Slot;
 use crate::space::{Backing, FRAME_BYTES};
 use crate::threads;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then. [`AllocError::Short`] at
     /// once, if all arenas together have less.
-    pub fn alloc_bytes(&self, bytes: usize) -> Result<Extent<'_>, AllocError> {
+    pub fn alloc_bytes(&self, bytes: usize) -> Result<Extent<Frame<'_>>, AllocError> {
         let mut left = bytes.div_ceil(FRAME_BYTES);
         if left as u64 > self.inner.base.memory.present() {
             return Err(AllocError::Short);
@@ -131,63 +132,83 @@ impl Pool {
         Ok(Extent { pieces })
     }
 
-    /// Makes somebody known who has frames and can move what is in them, or let go of it. The pool keeps it until it ends.
+    /// Makes somebody known who has frames and can move what is in them, or let go of it. The pool keeps it until it ends, or
+    /// until it is [removed](Self::remove_owner).
     ///
     /// # Errors
-    /// It gives the owner back, if there are 65,535 already.
+    /// It gives the owner back, if there are 65,535 already, those among them that were removed and have blocks still.
     pub fn register(&self, owner: Arc<dyn Owner>) -> Result<OwnerId, Arc<dyn Owner>> {
-        let mut owners = self.inner.owners.write();
-        let Some(id) = u16::try_from(owners.len()).ok().filter(|&id| id < u16::MAX) else {
-            return Err(owner);
-        };
-        owners.push(owner);
-        Ok(OwnerId {
-            pool: self.inner.base.memory.id,
-            number: id,
-        })
+        self.inner.owners.add(&self.inner.base, owner)
+    }
+
+    /// Removes an owner, and gives it back. It is not called any more, and takes no more blocks. Those that it has are still its
+    /// own: nobody moves them, and they are given back when they are dropped. Its number is another owner's only after the
+    /// last of them.
+    ///
+    /// It waits for calls of the owner that run on other threads, so the caller must hold no lock that these take. But in a call of an
+    /// [`Owner`] it waits for none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use unfrag_pool::{AllocError, Order, Owner, Place, Pool, PoolError};
+    ///
+    /// struct Cache;
+    /// impl Owner for Cache {
+    ///     fn migrate(&self, _tag: u32, _place: Place<'_>) {}
+    /// }
+    ///
+    /// let pool = Pool::builder().arena(4 << 20).build()?;
+    /// let id = pool.register(Arc::new(Cache)).map_err(|_| "too many owners")?;
+    /// let block = pool.alloc_for(id, 0, Order(0))?;
+    /// pool.remove_owner(id)?;
+    /// assert_eq!(pool.alloc_for(id, 1, Order(0)).unwrap_err(), AllocError::NoSuchOwner);
+    /// assert!(matches!(pool.remove_owner(id), Err(PoolError::NoSuchOwner)));
+    /// drop(block);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchOwner`], if it has been removed already, or is registered with another pool.
+    pub fn remove_owner(&self, id: OwnerId) -> Result<Arc<dyn Owner>, PoolError> {
+        let removed = self.inner.owners.remove(id);
+        let (owner, slot) = removed.ok_or(PoolError::NoSuchOwner)?;
+        if !calls::is_inside() {
+            slot.wait_for_calls();
+        }
+        Ok(owner)
     }
 
     /// Takes a block for an owner, who calls it `tag`. It may be moved at once.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
+    /// As [`alloc`](Self::alloc); [`AllocError::NoSuchOwner`], if the owner has been removed, or is registered with another
+    /// pool.
     pub fn alloc_for(&self, owner: OwnerId, tag: u32, order: Order) -> Result<Owned, AllocError> {
-        self.check_owner(owner)?;
+        let slot = self.slot(owner)?;
         let frame = self.inner.alloc(order, MovableType)?;
-        Ok(self.owned(owner, tag, frame, order))
+        Ok(Owned::new(slot, frame, order, tag))
     }
 
     /// The same, if there is one now.
     ///
     /// # Errors
-    /// As [`try_alloc`](Self::try_alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
+    /// As [`try_alloc`](Self::try_alloc); [`AllocError::NoSuchOwner`], if the owner has been removed, or is registered with another
+    /// pool.
     pub fn try_alloc_for(
         &self,
         owner: OwnerId,
         tag: u32,
         order: Order,
     ) -> Result<Owned, AllocError> {
-        self.check_owner(owner)?;
+        let slot = self.slot(owner)?;
         let frame = self.inner.try_alloc(order, MovableType)?;
-        Ok(self.owned(owner, tag, frame, order))
+        Ok(Owned::new(slot, frame, order, tag))
     }
 
-    fn check_owner(&self, owner: OwnerId) -> Result<(), AllocError> {
-        match owner.pool == self.inner.base.memory.id {
-            true => Ok(()),
-            false => Err(AllocError::NoSuchOwner),
-        }
-    }
-
-    fn owned(&self, owner: OwnerId, tag: u32, frame: u32, order: Order) -> Owned {
-        let block = Owned::new(self.inner.base.clone(), frame, order);
-        let record = Record {
-            owner: owner.number,
-            tag,
-            order,
-        };
-        self.inner.base.records.set(frame, record);
-        block
+    /// What the blocks of an owner share.
+    fn slot(&self, owner: OwnerId) -> Result<Arc<Slot>, AllocError> {
+        let slot = self.inner.owners.slot(owner);
+        slot.ok_or(AllocError::NoSuchOwner)
     }
 
     /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
@@ -279,9 +300,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         daemons::stop(&self.inner, std::mem::take(&mut self.daemons));
         self.inner.base.memory.closed.store(true, Relaxed);
-        // They may have frames, which have the pool.
-        let owners = std::mem::take(&mut *self.inner.owners.write());
-        drop(owners);
+        self.inner.owners.clear();
     }
 }
 

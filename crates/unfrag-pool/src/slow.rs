@@ -3,14 +3,13 @@
 use crate::calls;
 use crate::events::Counter;
 use crate::inner::Inner;
-use crate::owner::Owner;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use unfrag::owners::{Reclaim, Turn, Want};
 use unfrag::{AllocError, MigrateType, Order};
 
 /// Frames that a direct reclaim asks for in addition to those that are missing.
-const RECLAIM_BATCH: usize = 32;
+const RECLAIM_BATCH: u64 = 32;
 /// Rounds of reclaim and compaction with progress, before an allocation waits all the same.
 const ROUNDS: u32 = 16;
 
@@ -51,8 +50,8 @@ impl Inner {
             let progress = if why == AllocError::Fragmented {
                 self.compact_direct(order)
             } else {
-                let wanted = order.frames() as usize + RECLAIM_BATCH;
-                self.reclaim(wanted, &self.events.pgsteal_direct) > 0
+                let wanted = u64::from(order.frames()) + RECLAIM_BATCH;
+                self.reclaim(Want::Frames(wanted), &self.events.pgsteal_direct) > 0
             };
             rounds = rounds.wrapping_add(1);
             if progress && !rounds.is_multiple_of(ROUNDS) {
@@ -79,22 +78,24 @@ impl Inner {
         gained
     }
 
-    /// Has owners let go of frames. Returns how many they say they gave back.
-    pub fn reclaim(&self, frames: usize, counter: &Counter) -> usize {
-        let owners: Vec<Arc<dyn Owner>> = self.owners.read().clone();
-        let (mut got, count) = (0, owners.len());
-        // More than that is no owner's to give.
-        let present = self.base.memory.present() as usize;
-        for (i, owner) in owners.into_iter().enumerate() {
-            let fair = frames.saturating_sub(got).div_ceil(count - i);
+    /// Has owners let go of frames, until there is as much as is wanted, or nobody gives any, or the pool ends. Returns how
+    /// many they say they gave back.
+    pub fn reclaim(&self, want: Want, counter: &Counter) -> u64 {
+        let mut reclaim = Reclaim::new(&self.base.memory.shared, &self.base.roster, want);
+        while !self.stops.load(Relaxed)
+            && let Turn::Ask { owner, frames } = reclaim.step()
+        {
+            // One that has been removed meanwhile gives nothing.
+            let Some((owner, _calling)) = self.owners.begin(owner) else {
+                continue;
+            };
+            let before = reclaim.got();
             // The owner is dropped within, as the pool may have ended meanwhile and this be the last of it.
-            let gave = calls::call(&self.events.owner_panic, move || owner.reclaim(fair));
-            got = got.saturating_add(gave.unwrap_or(0)).min(present);
-            if got >= frames || self.stops.load(Relaxed) {
-                break;
-            }
+            let ask = move || owner.reclaim(usize::try_from(frames).unwrap_or(usize::MAX));
+            let gave = calls::call(&self.events.owner_panic, ask).unwrap_or(0);
+            reclaim.answer(gave as u64);
+            counter.add(reclaim.got() - before);
         }
-        counter.add(got as u64);
-        got
+        reclaim.got()
     }
 }

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::time::Instant;
-use support::Memory;
+use support::{Eras, Memory};
 use unfrag::Gfp;
 use unfrag_slab::{CacheFlags, CacheOptions, Cpu, Design, KmemCache, SlabConfig, Slabs};
 
@@ -161,7 +161,7 @@ fn remote(producer: impl Peer + Send, consumer: impl Peer + Send) -> f64 {
 }
 
 fn main() {
-    let memory = Memory::new(1, 65536);
+    let memory: Memory<Eras> = Memory::new(1, 65536);
     let config = SlabConfig::new(2);
     memory.with(&config, |slabs: &Slabs| {
         let names = ["slub", "slqb", "slab", "mimalloc", "system"];

@@ -17,11 +17,14 @@ use crate::{
 };
 use core::ptr::{NonNull, null_mut};
 use lock_api::RawMutex;
-use unfrag::Gfp;
 use unfrag::frame::Pfn;
+use unfrag::{Gfp, MigrateType};
 
 /// Sizes of records, each chosen to fill a page but for its head.
 const CLASSES: [u16; 10] = [64, 128, 192, 256, 384, 512, 640, 960, 1344, 1984];
+
+/// Records stay where they are.
+const RECORDS: MigrateType = MigrateType::Unmovable;
 
 /// Head of a page of records.
 struct Head {
@@ -149,7 +152,7 @@ impl<R: RawMutex> BootstrapCache<R> {
             let order = order_for(bytes as u64);
             self.pages.fetch_sub(1 << order, Ordering::Relaxed);
             // SAFETY: the block was allocated for the record alone, which the caller gives up.
-            unsafe { pages.free(Pfn(map.first.0 + frame as u64), order) };
+            unsafe { pages.free(Pfn(map.first.0 + frame as u64), order, RECORDS) };
             return;
         };
         let mut classes = self.classes.lock();
@@ -178,7 +181,7 @@ impl<R: RawMutex> BootstrapCache<R> {
         if gone {
             self.pages.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: the page was allocated by `new_page`, has no record in use, and left the list.
-            unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0) };
+            unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0, RECORDS) };
         }
     }
 
@@ -207,7 +210,7 @@ impl<R: RawMutex> BootstrapCache<R> {
                 let frame = (at.addr() - map.base.addr()) / PAGE as usize;
                 self.pages.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: as in `free`.
-                unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0) };
+                unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0, RECORDS) };
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::object::{CacheFlags, set_next};
 use crate::pages::PageRequest;
 use crate::rules::{Design, FirstAttempt};
 use crate::set::Set;
-use crate::slab_record::SlabRecord;
+use crate::slab_record::{BlockKind, SlabRecord};
 use crate::sync::Ordering;
 use crate::word::{AtomicWord, Word};
 use core::ptr::{NonNull, null_mut};
@@ -59,7 +59,7 @@ fn block<R: RawMutex>(
     cache: &CacheRecord<R>,
     gfp: Gfp,
     node: u8,
-) -> Option<(Pfn, u8)> {
+) -> Option<(Pfn, BlockKind)> {
     let gfp = page_flags(cache, gfp);
     let ask = |order: u8, gfp: Gfp, first_pass_only| {
         let gfp = if order > 0 { gfp | Gfp::COMP } else { gfp };
@@ -69,7 +69,8 @@ fn block<R: RawMutex>(
             node,
             first_pass_only,
         };
-        set.memory.pages.alloc(&request).map(|pfn| (pfn, order))
+        let pfn = set.memory.pages.alloc(&request)?;
+        Some((pfn, BlockKind::new(order, request.mt())))
     };
     if cache.design != Design::Slub || cache.order == cache.min_order {
         return ask(cache.order, gfp, false);
@@ -93,7 +94,8 @@ pub(crate) fn new_slab<R: RawMutex>(
     gfp: Gfp,
     node: u8,
 ) -> Option<u32> {
-    let (pfn, order) = block(set, cache, gfp, node)?;
+    let (pfn, kind) = block(set, cache, gfp, node)?;
+    let order = kind.order();
     let frame = (pfn.0 - set.map().first.0) as u32;
     let start = set.map().frame(frame);
     let objects = if order == cache.order {
@@ -116,7 +118,7 @@ pub(crate) fn new_slab<R: RawMutex>(
             Some(at) => at.as_ptr(),
             None => {
                 // SAFETY: allocated above.
-                unsafe { set.memory.pages.free(pfn, order) };
+                unsafe { set.memory.pages.free(pfn, order, kind.mt()) };
                 return None;
             }
         }
@@ -134,7 +136,7 @@ pub(crate) fn new_slab<R: RawMutex>(
     };
     let word = AtomicWord::new(Word::new(head, 0, true));
     let node = set.memory.pages.node_of(pfn).min(set.nodes - 1);
-    let record = SlabRecord::new(word, cache, first, (frame, order, node), objects);
+    let record = SlabRecord::new(word, cache, first, (frame, kind, node), objects);
     // SAFETY: the place is ours, large enough and aligned: in the slab at a multiple of 64 bytes, or
     // in the bootstrap cache.
     unsafe { at.cast::<SlabRecord<R>>().write(record) };
@@ -193,7 +195,8 @@ pub(crate) fn discard<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, id: u32
         0,
         "a slab goes with objects in use"
     );
-    let (frame, order) = (slab.frame, slab.order);
+    let (frame, kind) = (slab.frame, slab.kind);
+    let order = kind.order();
     set.map().set_entries(frame, order, 0);
     let n = cache.node(slab.node);
     n.slabs.fetch_sub(1, Ordering::Relaxed);
@@ -209,7 +212,7 @@ pub(crate) fn discard<R: RawMutex>(set: &Set<R>, cache: &CacheRecord<R>, id: u32
     }
     let first = Pfn(set.map().first.0 + u64::from(frame));
     // SAFETY: the block was allocated by `new_slab` for this slab, none of whose objects is in use.
-    unsafe { set.memory.pages.free(first, order) };
+    unsafe { set.memory.pages.free(first, order, kind.mt()) };
 }
 
 /// Start of a slab.

@@ -14,7 +14,7 @@ use crate::options::{CacheOptions, CreateError};
 use crate::pages::PageRequest;
 use crate::rules::Design;
 use crate::sizes::{MOST_SIZES, Sizes};
-use crate::slab_record::SlabRecord;
+use crate::slab_record::{BlockKind, SlabRecord};
 use crate::sync::Ordering;
 use crate::system::Slabs;
 use crate::word::{AtomicWord, Word};
@@ -223,7 +223,7 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
         }
         let set = self.slabs.set();
         let id = set.map().entry(memory.as_ptr());
-        Ok(id.map_or(0, |id| (PAGE as usize) << set.map().slab(id).order))
+        Ok(id.map_or(0, |id| (PAGE as usize) << set.map().slab(id).kind.order()))
     }
 
     fn fault(&self, memory: NonNull<u8>, kind: FaultKind) -> Fault {
@@ -277,7 +277,8 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
         }
         let request = PageRequest {
             order,
-            gfp: (gfp - Gfp::ZERO) | Gfp::COMP,
+            // An address that somebody holds does not move.
+            gfp: (gfp - (Gfp::ZERO | Gfp::MOVABLE | Gfp::HIGHMEM)) | Gfp::COMP,
             node,
             first_pass_only: false,
         };
@@ -287,13 +288,14 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
             .alloc_record(size_of::<SlabRecord<R>>(), gfp, node)
         else {
             // SAFETY: allocated above.
-            unsafe { set.memory.pages.free(pfn, order) };
+            unsafe { set.memory.pages.free(pfn, order, request.mt()) };
             return Err(NoMemory);
         };
         let frame = (pfn.0 - set.map().first.0) as u32;
         let start = set.map().frame(frame);
         let word = AtomicWord::new(Word::new(0, 1, true));
-        let record = SlabRecord::new(word, null(), start, (frame, order, node), 1);
+        let kind = BlockKind::new(order, request.mt());
+        let record = SlabRecord::new(word, null(), start, (frame, kind, node), 1);
         // SAFETY: the place is ours, large enough and aligned; the pages are ours too.
         unsafe {
             at.cast::<SlabRecord<R>>().write(record);
@@ -314,7 +316,8 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
             return Err(self.fault(memory, FaultKind::NotInASlab));
         };
         let slab = set.map().slab(id);
-        let (frame, order) = (slab.frame, slab.order);
+        let (frame, kind) = (slab.frame, slab.kind);
+        let order = kind.order();
         set.map().set_entries(frame, order, 0);
         set.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
         if let Some(at) = NonNull::new(set.map().by_id(id)) {
@@ -323,7 +326,7 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
         }
         let first = Pfn(set.map().first.0 + u64::from(frame));
         // SAFETY: the block was allocated by `alloc_pages` for this memory, which the caller gives up.
-        unsafe { set.memory.pages.free(first, order) };
+        unsafe { set.memory.pages.free(first, order, kind.mt()) };
         Ok(())
     }
 

@@ -4,11 +4,44 @@
 //! designs behind one interface: SLAB, SLUB or SLQB ([`Design`]). Each call names its CPU by that CPU's
 //! token, [`Cpu`].
 //!
+//! Over the engine, a [`Memory`](unfrag::Memory) that any number of CPUs share:
 //! ```
 //! use std::alloc::{Layout, alloc};
 //! use std::ptr::NonNull;
-//! use unfrag_slab::{CacheOptions, FrameEntry, LockedPages, SlabConfig, Slabs};
-//! # use unfrag::{Gfp, Pfn};
+//! use unfrag::maps::Gigabyte;
+//! use unfrag::{Gfp, Memory, MemoryConfig, MemoryLayout, Pfn};
+//! use unfrag_slab::{CacheOptions, FrameEntry, MemoryPages, SlabConfig, Slabs, SpinLock, Window};
+//!
+//! // A memory of 1024 frames.
+//! let config = MemoryConfig::new(Pfn(0), 1024);
+//! let room = MemoryLayout::of(&config);
+//! let mut words = vec![0; room.words].leak();
+//! let directory = Vec::leak((0..room.gigabytes).map(|_| Gigabyte::NONE).collect());
+//! let memory: Memory<SpinLock> = Memory::new(config);
+//! memory.start(directory, &mut words)?;
+//! memory.add(Pfn(0), 1024, &mut words)?;
+//! // Where the frames are. In a kernel it is the direct map.
+//! let room = Layout::from_size_align(1024 * 4096, 4096)?;
+//! let base = NonNull::new(unsafe { alloc(room) }).ok_or("no memory")?;
+//! let window = Window { first: Pfn(0), frames: 1024, base };
+//! // SAFETY: the memory is that large, and only the caches use it.
+//! let pages = unsafe { MemoryPages::new(&memory, window) }.ok_or("no window")?;
+//!
+//! let mut table: Vec<FrameEntry> = (0..1024).map(|_| FrameEntry::new()).collect();
+//! let slabs = Slabs::new(&pages, &mut table, &SlabConfig::default())?;
+//! let cpu = slabs.cpu(0)?;
+//! let cache = slabs.create(&CacheOptions::new("filp", 192))?;
+//! let object = cache.alloc(&cpu, Gfp::KERNEL)?;
+//! // SAFETY: it came from this cache, and is not used elsewhere.
+//! unsafe { cache.free(&cpu, object)? };
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! Over an allocator of an era of Linux, a manager of the crate `unfrag-eras` (feature `eras`), the rest being the same:
+//! ```
+//! use std::alloc::{Layout, alloc};
+//! use std::ptr::NonNull;
+//! use unfrag_slab::{FrameEntry, LockedPages, SlabConfig, Slabs};
+//! # use unfrag::Pfn;
 //! # use unfrag_eras::{Builder, NullHost};
 //! # let config = Builder::new().region(Pfn(1024), 1024);
 //! # let mut memory = vec![0u64; config.layout()?.words];
@@ -21,11 +54,6 @@
 //!
 //! let mut table: Vec<FrameEntry> = (0..1024).map(|_| FrameEntry::new()).collect();
 //! let slabs = Slabs::new(&pages, &mut table, &SlabConfig::default())?;
-//! let cpu = slabs.cpu(0)?;
-//! let cache = slabs.create(&CacheOptions::new("filp", 192))?;
-//! let object = cache.alloc(&cpu, Gfp::KERNEL)?;
-//! // SAFETY: it came from this cache, and is not used elsewhere.
-//! unsafe { cache.free(&cpu, object)? };
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -44,7 +72,9 @@
 //!   destroying caches. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: invariants.
 //! - [`due`], `reap`: periodic work. [`shrink`]: what reclaim asks an owner of objects for.
 //! - [`sizes`], [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
-//! - `hold`: all locks of a set at once. `locked` (feature `eras`): pages from a manager of the crate `unfrag-eras`. `sharing`: checks of `Send` and `Sync`.
+//! - [`memory_pages`]: pages from the engine, a [`Memory`](unfrag::Memory). `locked` (feature `eras`): pages from a manager of
+//!   the crate `unfrag-eras`.
+//! - `hold`: all locks of a set at once. `sharing`: checks of `Send` and `Sync`.
 //!
 //! # One allocation
 //! From the call to the frames, with the file of each step:
@@ -54,7 +84,7 @@
 //!    `slqb.rs`: SLQB claims what other CPUs freed, then takes a partial slab. `array.rs`: SLAB fills the CPU's
 //!    array from the shared one, then from slabs.
 //! 4. `grow.rs`: without a free object, a new slab is made, of the order that `formulas.rs` gave.
-//! 5. `pages.rs`: its frames come from the source of pages, such as `locked.rs` over a manager.
+//! 5. `pages.rs`: its frames come from the source of pages, such as `memory_pages.rs` over the engine.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -83,6 +113,7 @@ mod lock;
 pub mod locked;
 mod map;
 mod memory;
+pub mod memory_pages;
 pub mod object;
 pub mod options;
 mod page_block;
@@ -118,6 +149,7 @@ pub use kmalloc::Kmalloc;
 pub use lock::SpinLock;
 #[cfg(feature = "eras")]
 pub use locked::LockedPages;
+pub use memory_pages::MemoryPages;
 pub use object::{CacheFlags, Constructor};
 pub use options::{CacheOptions, CreateError};
 pub use page_block::PageBlock;

@@ -26,11 +26,11 @@
 //! ```
 //! nor free by number as the caches do,
 //! ```compile_fail,E0133
-//! # use unfrag::{CpuId, Order, Pfn};
+//! # use unfrag::{MigrateType, Pfn};
 //! # use unfrag_eras::NullHost;
 //! # use unfrag_slab::{LockedPages, Pages};
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
-//! pages.free(of_a_slab, 0);
+//! pages.free(of_a_slab, 0, MigrateType::Unmovable);
 //! # }
 //! ```
 //! nor take the manager away while a set of caches has the pages,
@@ -67,7 +67,7 @@ use crate::lock::SpinLock;
 use crate::page_block::PageBlock;
 use crate::pages::{PageRequest, Pages, Window};
 use core::ptr::NonNull;
-use unfrag::{CpuId, NodeId, Order, Pfn};
+use unfrag::{CpuId, MigrateType, NodeId, Order, Pfn};
 use unfrag_eras::frame::MAX_ZONES;
 use unfrag_eras::{Host, Manager, Request};
 
@@ -193,7 +193,8 @@ unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for Locke
         };
         self.manager.lock().alloc(&block).ok()
     }
-    unsafe fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8, _mt: MigrateType) {
+        // The manager knows the type of a frame by its pageblock.
         let freed = self.manager.lock().free(CPU, first, Order(order));
         debug_assert!(freed.is_ok(), "a slab's block is one that the manager gave");
     }

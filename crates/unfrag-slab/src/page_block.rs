@@ -8,7 +8,7 @@ use crate::pages::{PageRequest, Pages};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use unfrag::Pfn;
+use unfrag::{MigrateType, Pfn};
 
 /// An owned block of `2^order` frames, with access to its memory. It goes back to its source on drop.
 #[must_use = "the pages go back when the block is dropped"]
@@ -17,6 +17,7 @@ pub struct PageBlock<'p> {
     first: Pfn,
     at: NonNull<u8>,
     order: u8,
+    mt: MigrateType,
 }
 
 // SAFETY: the memory is the block's alone, and its source may be used from any thread.
@@ -32,14 +33,15 @@ impl<'p> PageBlock<'p> {
         let first = pages.alloc(request)?;
         let window = pages.window();
         let bytes_before = (first.0 - window.first.0) as usize * PAGE as usize;
-        // SAFETY: what the source hands out lies within its window.
-        #[allow(unsafe_code)]
-        let at = unsafe { window.base.add(bytes_before) };
+        // What the source hands out lies within its window. The window's first frame need not be memory, so that the sum is
+        // one of addresses.
+        let at = NonNull::new(window.base.as_ptr().wrapping_add(bytes_before))?;
         Some(PageBlock {
             pages,
             first,
             at,
             order: request.order,
+            mt: request.mt(),
         })
     }
 
@@ -68,8 +70,8 @@ impl<'p> PageBlock<'p> {
 impl Drop for PageBlock<'_> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: the block came from this source at this order, and goes.
-        unsafe { self.pages.free(self.first, self.order) };
+        // SAFETY: the block came from this source at this order and for this type, and goes.
+        unsafe { self.pages.free(self.first, self.order, self.mt) };
     }
 }
 

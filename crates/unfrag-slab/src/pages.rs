@@ -6,8 +6,8 @@
 
 use crate::fault::Fault;
 use core::ptr::NonNull;
-use unfrag::Gfp;
 use unfrag::frame::Pfn;
+use unfrag::{Gfp, MigrateType};
 
 /// A request for a block of `2^order` frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,15 @@ impl PageRequest {
     pub const fn first_pass_only(mut self) -> PageRequest {
         self.first_pass_only = true;
         self
+    }
+    /// The migrate type that its flags ask for, with which the block is freed too. Slab caches ask for unmovable pages, and for
+    /// reclaimable ones where their objects are (`CacheFlags::RECLAIM_ACCOUNT`). Flags that contradict each other name none
+    /// ([`Gfp::mobility`]): a source refuses them, or takes them for unmovable as this does.
+    pub const fn mt(&self) -> MigrateType {
+        match self.gfp.mobility() {
+            Some(mt) => mt,
+            None => MigrateType::Unmovable,
+        }
     }
 }
 
@@ -83,9 +92,9 @@ pub unsafe trait Pages: Sync {
     /// Takes back a block that [`alloc`](Pages::alloc) handed out.
     ///
     /// # Safety
-    /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
-    /// freed since, and is not used any more.
-    unsafe fn free(&self, first: Pfn, order: u8);
+    /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order, for a request of this
+    /// [type](PageRequest::mt); it was not freed since, and is not used any more.
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType);
     /// Where frames are seen. Asked once, when a set of caches is made, and whenever a block is taken.
     fn window(&self) -> Window;
     /// Node of a frame that [`alloc`](Pages::alloc) handed out.

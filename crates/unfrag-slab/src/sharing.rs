@@ -6,8 +6,10 @@
 use crate::cache::KmemCache;
 use crate::cpu::Cpu;
 use crate::kmalloc::Kmalloc;
+use crate::lock::SpinLock;
 #[cfg(feature = "eras")]
 use crate::locked::LockedPages;
+use crate::memory_pages::MemoryPages;
 use crate::page_block::PageBlock;
 use crate::pages::{Pages, Window};
 use crate::system::Slabs;
@@ -24,6 +26,7 @@ const _: () = {
     shared::<Kmalloc<'static>>();
     shared::<&'static dyn Pages>();
     shared::<Window>();
+    shared::<MemoryPages<'static, 'static, SpinLock>>();
     shared::<PageBlock<'static>>();
     // The cache itself holds no value; its handles do.
     shared::<Cache<'static, *const u8>>();
@@ -35,7 +38,7 @@ const _: () = {
 #[cfg(feature = "eras")]
 const _: () = {
     shared::<LockedPages<'static, NullHost>>();
-    shared::<LockedPages<'static, NullHost, crate::lock::SpinLock>>();
+    shared::<LockedPages<'static, NullHost, SpinLock>>();
 };
 
 /// Has one implementation for types that are not `Sync` and two for those that are, between which the

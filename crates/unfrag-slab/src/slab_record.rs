@@ -8,6 +8,28 @@ use crate::map::DirectMap;
 use crate::sync::AtomicUsize;
 use crate::word::AtomicWord;
 use lock_api::RawMutex;
+use unfrag::MigrateType;
+
+/// The order and the migrate type of a block, with both of which its frames go back: in a byte, as a record has no room for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockKind(u8);
+
+impl BlockKind {
+    const ORDER: u8 = 0x1f;
+    const TYPE_SHIFT: u32 = 5;
+
+    /// Of a block of an order below 32.
+    pub const fn new(order: u8, mt: MigrateType) -> BlockKind {
+        BlockKind(order & BlockKind::ORDER | (mt as u8) << BlockKind::TYPE_SHIFT)
+    }
+    pub const fn order(self) -> u8 {
+        self.0 & BlockKind::ORDER
+    }
+    pub const fn mt(self) -> MigrateType {
+        MigrateType::from_bits(self.0 >> BlockKind::TYPE_SHIFT)
+    }
+}
 
 /// A slab.
 #[repr(C)]
@@ -26,8 +48,8 @@ pub(crate) struct SlabRecord<R: RawMutex> {
     pub frame: u32,
     /// Objects.
     pub objects: u16,
-    /// Order of its block.
-    pub order: u8,
+    /// Order and type of its block.
+    pub kind: BlockKind,
     /// Node of its frames.
     pub node: u8,
 }
@@ -41,7 +63,7 @@ impl<R: RawMutex> SlabRecord<R> {
         word: AtomicWord,
         cache: *const CacheRecord<R>,
         first: *mut u8,
-        (frame, order, node): (u32, u8, u8),
+        (frame, kind, node): (u32, BlockKind, u8),
         objects: u16,
     ) -> SlabRecord<R> {
         SlabRecord {
@@ -52,7 +74,7 @@ impl<R: RawMutex> SlabRecord<R> {
             first,
             frame,
             objects,
-            order,
+            kind,
             node,
         }
     }
@@ -86,6 +108,21 @@ impl<R: RawMutex> DirectMap<R> {
         #[allow(unsafe_code)]
         unsafe {
             &*self.by_id(id).cast()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_keeps_its_order_and_its_type() {
+        for order in 0..=unfrag::MAX_ORDER {
+            for mt in MigrateType::ALL {
+                let kind = BlockKind::new(order, mt);
+                assert_eq!((kind.order(), kind.mt()), (order, mt));
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ fn check_list<R: RawMutex>(
             n + inuse == u32::from(slab.objects),
             "a slab's counts do not add up",
         )?;
-        for frame in 0..1usize << slab.order {
+        for frame in 0..1usize << slab.kind.order() {
             let at = set
                 .map()
                 .frame(slab.frame)

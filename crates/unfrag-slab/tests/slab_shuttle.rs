@@ -10,7 +10,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use std::ptr::NonNull;
-use support::Memory;
+use support::{Eras, Memory};
 use unfrag::Gfp;
 use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, Rules, SlabConfig, Slabs};
 
@@ -21,7 +21,7 @@ unsafe impl Send for Sent {}
 
 /// What the threads share; leaked for as long as they run, then taken back.
 struct World {
-    memory: Memory,
+    memory: Memory<Eras>,
     table: Vec<FrameEntry>,
 }
 
@@ -47,7 +47,7 @@ fn pct(scenario: impl Fn() + Send + Sync + 'static) {
 
 /// Objects of 1 KiB, four or so a slab, so that slabs fill and empty all the time.
 fn scenario(design: Design, rules: Rules, nodes: u8) {
-    let memory = Memory::new(nodes, 1024);
+    let memory: Memory<Eras> = Memory::new(nodes, 1024);
     let table = memory.table();
     let world = Box::into_raw(Box::new(World { memory, table }));
     // The threads end before it goes.

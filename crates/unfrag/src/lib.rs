@@ -1,4 +1,4 @@
-//! A page allocator to embed that does not fragment: any number of CPUs, 0.16 bytes of metadata a frame, blocks to a gigabyte.
+//! A page allocator to embed that does not fragment: any number of CPUs, 0.17 bytes of metadata a frame, blocks to a gigabyte.
 //!
 //! It runs anywhere: it has no `std`, never allocates, does no I/O, and keeps its metadata in memory that the caller hands
 //! in. It hands out numbers of frames ([`Pfn`]); the memory behind them is the caller's. The locks are the caller's too
@@ -45,6 +45,7 @@
 //! - [`memory`]: [`Memory`], which many CPUs share: shards of maps, each under a lock, and watermarks.
 //! - [`local`]: [`Local`], what a CPU takes and gives without a lock.
 //! - [`moves`]: whole free blocks, made by moving what is in the way.
+//! - [`owners`]: a word a frame for who has it, and reclaim, which asks owners in turn.
 //!
 //! # One allocation
 //! From the call to the frame, with the file of each step:
@@ -56,8 +57,17 @@
 //!    type's is taken over, the emptiest.
 //! 4. If memory is short, what the CPUs keep is called home, and the request fails with an [`AllocError`]; if it is fragmented, an
 //!    [`Evacuator`](moves::Evacuator) makes room.
+//!
+//! # What it needs of a machine
+//! Atomic words of 64 bits, which all machines of 64 bits have, and x86 and ARMv7-A of 32; where there are none, as on
+//! ARMv7-M, it does not compile, and says so.
 #![no_std]
 #![deny(unsafe_code)]
+
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!(
+    "unfrag numbers frames in atomic words of 64 bits, which this machine does not have"
+);
 
 #[cfg(any(test, loom, shuttle))]
 extern crate std;
@@ -72,6 +82,7 @@ pub mod local;
 pub mod maps;
 pub mod memory;
 pub mod moves;
+pub mod owners;
 
 pub use error::AllocError;
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn};

@@ -334,6 +334,12 @@ fn a_pool_refuses_what_is_not_in_use() {
         init(start, 1 << 50, &[]),
     ];
     assert!(bad.iter().all(Result::is_err), "{bad:?}");
+    // More blocks are partly memory than there is room for; and what was begun with takes no words.
+    let holes: Vec<_> = (0..65)
+        .map(|i| usable(start + i * 512 * PAGE, PAGE))
+        .collect();
+    let got = init(start, 65 * 512 * PAGE, &holes);
+    assert!(matches!(got, Err(InitError::InvalidUsable { index: 64 })));
     init(start, len, &[usable(start, len / 2)]).expect("it is right, and the first");
     let again = init(start, len, &[]);
     assert!(matches!(again, Err(InitError::AlreadyInitialized)));

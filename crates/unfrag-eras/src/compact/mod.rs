@@ -5,7 +5,7 @@
 //! - `suitable`: whether a zone is worth a run. `score`: how fragmented it is, for compaction ahead of demand.
 //! - `sources`, `free_scan`, `fast`: the choosers: which pages move, and where to. `targets`: what the latter took.
 //! - `mover`: isolates pages, claims targets, asks owners, and ends each move. `zone_run`: one run over one zone.
-//! - `sourced`: a run whose choices are the host's.
+//! - `sourced`, `sourced_state`: a run whose choices are the host's.
 //! - `direct`: the runs of an allocation over its zones. `kcompactd`: the daemon of a node.
 //!
 //! Invariant: a run leaves as many pages free and in use as there were, but for what owners freed meanwhile; each
@@ -21,6 +21,7 @@ mod mover;
 mod outcome;
 pub mod score;
 mod sourced;
+mod sourced_state;
 mod sources;
 mod suitable;
 mod targets;

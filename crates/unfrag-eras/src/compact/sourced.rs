@@ -6,6 +6,7 @@
 use super::control::Control;
 use super::mover::Supply;
 use super::outcome::Outcome;
+use super::sourced_state::Phase;
 use super::sources::may_move_in;
 use super::targets::{CLUSTER, Targets, held};
 use super::zone_run::Compaction;
@@ -18,25 +19,6 @@ use crate::placement::{End, FreeTo};
 use crate::policy::Policy;
 use crate::source::{Next, Room};
 
-/// What such a run knows between two steps.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sourced {
-    phase: Phase,
-    /// The source's number for it.
-    run: u32,
-    /// What is emptied.
-    unit: Option<Span>,
-    gained: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Begin,
-    Ask,
-    Move,
-    Over,
-}
-
 /// The targets of a batch, all of which are there before it begins.
 struct Ready<'a>(&'a mut Targets);
 
@@ -46,25 +28,6 @@ impl Supply for Ready<'_> {
     }
 
     fn fill<H: Host>(&mut self, _: &mut Manager<'_, H>, _: CpuId, _: (Order, u32)) {}
-}
-
-impl Sourced {
-    pub const NEW: Sourced = Sourced {
-        phase: Phase::Begin,
-        run: 0,
-        unit: None,
-        gained: 0,
-    };
-
-    /// Blocks that it made.
-    pub fn gained(&self) -> u32 {
-        self.gained
-    }
-
-    /// Whether the source knows of it.
-    pub fn is_under_way(&self) -> bool {
-        matches!(self.phase, Phase::Ask | Phase::Move)
-    }
 }
 
 impl Compaction {

@@ -8,7 +8,7 @@ use super::free_scan::{AboveMigrate, FreeScan, first_position};
 use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
-use super::sourced::Sourced;
+use super::sourced_state::Sourced;
 use super::sources;
 use super::targets::held;
 use crate::drive::Operation;

@@ -39,7 +39,6 @@ fn run<O: Operation>(m: &mut Manager<'_, NullHost>, o: &mut O) -> Option<O::Outp
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a table of 65,536 frames takes too long")]
 fn orders_that_no_block_has_are_refused() {
     for era in ERAS {
         with(era, |m| {
@@ -68,7 +67,6 @@ fn orders_that_no_block_has_are_refused() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a table of 65,536 frames takes too long")]
 fn what_was_not_taken_is_not_freed() {
     for era in ERAS {
         with(era, |m| {
@@ -109,7 +107,6 @@ fn what_was_not_taken_is_not_freed() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a table of 65,536 frames takes too long")]
 fn runs_that_cannot_be_are_not_claimed() {
     for era in ERAS {
         with(era, |m| {

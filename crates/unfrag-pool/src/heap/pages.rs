@@ -9,7 +9,7 @@
 
 use super::ground::system_memory;
 use super::stats::HeapStats;
-use super::stock::{MOST_GIGABYTES, RUN, Stock};
+use super::stock::{MOST_GIGABYTES, REACH, RUN, Stock};
 use super::window::{BLOCK, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
@@ -42,6 +42,8 @@ const APART: u32 = u32::MAX;
 /// The pages of the heap.
 pub(crate) struct HeapPages {
     window: Window,
+    /// The frames that slab caches reach: the first ones of the window.
+    reach: u32,
     slab_table: NonNull<FrameEntry>,
     runs: NonNull<AtomicU32>,
     stock: Mutex<Stock>,
@@ -84,25 +86,29 @@ impl HeapPages {
     /// Pages for a heap, none of them usable as yet. `None`, if the system has no memory for the tables, or no addresses.
     pub fn new() -> Option<HeapPages> {
         let limit = address_limit();
-        let frames = gigabytes(limit) * GIGABYTE;
-        let table = || system_memory(frames as usize * size_of::<u32>());
-        let slab_table = table()?;
+        HeapPages::of(gigabytes(limit), REACH, limit)
+    }
+
+    /// Pages in so many gigabytes of addresses, of which slabs reach so many.
+    fn of(gigabytes: u32, reach: u32, limit: Option<u64>) -> Option<HeapPages> {
+        let (frames, reach) = (gigabytes * GIGABYTE, reach.min(gigabytes) * GIGABYTE);
+        let table = |frames: u32| system_memory(frames as usize * size_of::<u32>());
+        let slab_table = table(reach)?;
         let window = Window::below(slab_table, frames)?;
         Some(HeapPages {
             window,
+            reach,
             slab_table: slab_table.cast(),
-            runs: table()?.cast(),
-            stock: Mutex::new(Stock::new(&window, limit)?),
+            runs: table(frames)?.cast(),
+            stock: Mutex::new(Stock::new(&window, reach, limit)?),
             releasing: Mutex::new(()),
         })
     }
 
     /// The table that the caches use.
     pub fn slab_table(&self) -> &'static [FrameEntry] {
-        // SAFETY: it has an entry for each frame, zeros at first, and lives as long as the process.
-        unsafe {
-            std::slice::from_raw_parts(self.slab_table.as_ptr(), self.window.frames() as usize)
-        }
+        // SAFETY: it has an entry for each frame that slabs reach, zeros at first, and lives as long as the process.
+        unsafe { std::slice::from_raw_parts(self.slab_table.as_ptr(), self.reach as usize) }
     }
 
     /// Where an address is.
@@ -321,29 +327,25 @@ impl HeapPages {
     }
 }
 
-// SAFETY: the engine hands a frame out once until it is given back, within the window, at a multiple of the
+// SAFETY: the engine hands a frame out once until it is given back, before the end of what slabs reach, at a multiple of the
 // block's size, after it was made usable.
 unsafe impl Pages for HeapPages {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         let mut stock = self.lock();
-        let first = stock.take(&self.window, Order(request.order), MigrateType::Unmovable)?;
+        let first = stock.take_in_reach(&self.window, Order(request.order), request.mt())?;
         Some(Pfn(first.into()))
     }
 
-    unsafe fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
         let mut stock = self.lock();
-        stock.give(
-            first.0 as u32,
-            Order(order).frames(),
-            MigrateType::Unmovable,
-        );
+        stock.give(first.0 as u32, Order(order).frames(), mt);
         self.release_surplus(stock);
     }
 
     fn window(&self) -> unfrag_slab::Window {
         unfrag_slab::Window {
             first: Pfn(0),
-            frames: self.window.frames() as usize,
+            frames: self.reach as usize,
             base: self.window.at(0),
         }
     }
@@ -353,11 +355,14 @@ unsafe impl Pages for HeapPages {
 
 #[cfg(test)]
 mod tests {
+    use super::super::window::only::Only;
     use super::*;
+    use unfrag::Gfp;
+    use unfrag_slab::{SlabConfig, Slabs};
 
     #[test]
     fn a_mapping_among_the_addresses_of_the_heap_is_known_until_it_ends() {
-        let pages = HeapPages::new().expect("memory");
+        let pages = Only::new(HeapPages::new, |p| p.window);
         let memory = pages.window.at(GIGABYTE / 2);
         assert_eq!(pages.place(memory), Place::Slab);
         pages.begin_apart(memory);
@@ -374,5 +379,104 @@ mod tests {
         }
         assert!(gigabytes(None) >= 4);
         assert!(gigabytes(Some(u64::MAX)) <= MOST_GIGABYTES as u32);
+    }
+    /// Pages in so many gigabytes of addresses, of which slabs reach so many.
+    fn heap(gigabytes: u32, reach: u32) -> Only<HeapPages> {
+        Only::new(|| HeapPages::of(gigabytes, reach, None), |p| p.window)
+    }
+
+    /// Pages of slabs of an order that can be had, and the first frame of each.
+    fn slabs(pages: &HeapPages, order: u8, most: usize) -> Vec<u32> {
+        let request = PageRequest::new(order, Gfp::KERNEL);
+        let next = || pages.alloc(&request).map(|p| p.0 as u32);
+        std::iter::from_fn(next).take(most).collect()
+    }
+
+    fn free_slabs(pages: &HeapPages, order: u8, all: Vec<u32>) {
+        for first in all {
+            // SAFETY: taken by the caller, and used by nobody.
+            unsafe { pages.free(Pfn(first.into()), order, MigrateType::Unmovable) };
+        }
+    }
+
+    /// Runs of a size, and the first frame of each.
+    fn runs(pages: &HeapPages, size: usize, most: usize) -> Vec<(NonNull<u8>, u32)> {
+        let next = || {
+            let run = pages.allocate_run(size, FRAME_BYTES)?;
+            Some((run, pages.window.frame_of(run).expect("in the window")))
+        };
+        std::iter::from_fn(next).take(most).collect()
+    }
+
+    /// What slabs reach is a gigabyte here, of three.
+    #[test]
+    fn slabs_stay_within_reach_and_runs_are_anywhere() {
+        const RUN_FRAMES: u32 = (MOST_RUN / FRAME_BYTES) as u32;
+        let pages = heap(3, 1);
+        let all = |runs: &[(NonNull<u8>, u32)]| runs.len() as u32 * RUN_FRAMES;
+        // Runs go on behind the first half of what slabs reach, but for a step, and leave them the rest.
+        let mut first = runs(&pages, MOST_RUN, 48);
+        assert_eq!(all(&first), GIGABYTE + GIGABYTE / 2);
+        let low = first.iter().filter(|(_, at)| *at < GIGABYTE);
+        let low = low.count() as u32 * RUN_FRAMES;
+        assert!((GIGABYTE / 2..GIGABYTE / 2 + 64 * BLOCK).contains(&low));
+        let some = slabs(&pages, 4, (GIGABYTE / 4 / 16) as usize);
+        assert_eq!(some.len() as u32 * 16, GIGABYTE / 4);
+        assert!(some.iter().all(|at| (low..GIGABYTE).contains(at)));
+        // Then runs have whatever is left.
+        first.extend(runs(&pages, MOST_RUN, usize::MAX));
+        let small = runs(&pages, FRAME_BYTES, usize::MAX);
+        let taken = all(&first) + small.len() as u32;
+        assert_eq!(taken, 3 * GIGABYTE - GIGABYTE / 4);
+        first.extend(small);
+        assert_eq!(slabs(&pages, 0, 1), []);
+        // Of runs that go, slabs get those within reach alone, whichever come first.
+        let (behind, within): (Vec<_>, Vec<_>) =
+            first.into_iter().partition(|(_, at)| *at >= GIGABYTE);
+        for (run, _) in &behind {
+            assert!(pages.free_run(*run));
+        }
+        assert_eq!(slabs(&pages, 0, 1), []);
+        for (run, _) in &within {
+            assert!(pages.free_run(*run));
+        }
+        let rest = slabs(&pages, 0, usize::MAX);
+        assert_eq!(rest.len() as u32, GIGABYTE - GIGABYTE / 4);
+        assert!(rest.iter().all(|at| *at < GIGABYTE));
+        free_slabs(&pages, 0, rest);
+        free_slabs(&pages, 4, some);
+        let free = {
+            let stock = pages.lock();
+            stock.free_frames() + stock.released.count() as u64 * u64::from(BLOCK)
+        };
+        assert_eq!(free, 3 * u64::from(GIGABYTE), "nothing is lost");
+    }
+
+    #[test]
+    fn slabs_take_blocks_within_reach_back_from_the_system() {
+        let pages = heap(2, 1);
+        let all = runs(&pages, MOST_RUN, usize::MAX);
+        for (run, _) in &all {
+            assert!(pages.free_run(*run));
+        }
+        assert_eq!(pages.release(0), 2 << 30);
+        let taken = slabs(&pages, 3, usize::MAX);
+        assert_eq!(taken.len() as u32 * 8, GIGABYTE);
+        assert!(taken.iter().all(|at| *at < GIGABYTE));
+        free_slabs(&pages, 3, taken);
+    }
+
+    #[test]
+    fn slab_caches_start_in_a_heap_that_is_longer_than_their_reach() {
+        for gigabytes in [REACH - 1, REACH, REACH + 1, 4 * REACH] {
+            let pages = heap(gigabytes, REACH);
+            let frames = gigabytes.min(REACH) * GIGABYTE;
+            assert_eq!(pages.slab_table().len(), frames as usize);
+            let config = SlabConfig::new(1);
+            // SAFETY: the table is new memory of the system, and the caches alone use it.
+            let made: Result<Slabs, _> =
+                unsafe { Slabs::with_new_table(&*pages, pages.slab_table(), &config) };
+            assert_eq!(made.err(), None, "{gigabytes} gigabytes");
+        }
     }
 }

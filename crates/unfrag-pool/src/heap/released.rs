@@ -54,20 +54,33 @@ impl Released {
         self.closed += u32::from(closed);
     }
 
-    /// Takes the last block that can be had.
-    pub fn take(&mut self, window: &Window) -> Option<u32> {
-        while let Some(last) = self.count.checked_sub(1) {
-            match self.open(window, last) {
-                Ok(()) => {
-                    self.count = last;
-                    return Some(self.blocks[last]);
-                }
+    /// Takes the last block before the frame `limit` that can be had.
+    pub fn take(&mut self, window: &Window, limit: u32) -> Option<u32> {
+        let is_mapped = |b: &u32| b & CLOSED == 0;
+        while let Some(at) = self.last(self.count, |b| b & !CLOSED < limit) {
+            match self.open(window, at) {
+                Ok(()) => return Some(self.remove(at)),
                 Err(Refused::InUse) => {}
                 // One that is mapped needs nothing of the system.
-                Err(Refused::NoMemory) => return self.take_mapped(&mut { self.count }),
+                Err(Refused::NoMemory) => {
+                    let at = self.last(self.count, |b| is_mapped(b) && *b < limit)?;
+                    return Some(self.remove(at));
+                }
             }
         }
         None
+    }
+
+    /// The place of the last block like this, before another place.
+    fn last(&self, before: usize, is_like_this: impl Fn(&u32) -> bool) -> Option<usize> {
+        self.blocks[..before].iter().rposition(is_like_this)
+    }
+
+    /// Takes the block at a place, where the last one goes.
+    fn remove(&mut self, at: usize) -> u32 {
+        self.count -= 1;
+        self.blocks.swap(at, self.count);
+        self.blocks[self.count]
     }
 
     /// Takes neighbours, so many as a power of two says, the first at a multiple of them all. Returns the first.
@@ -98,12 +111,9 @@ impl Released {
 
     /// Takes a block that is mapped, the last one below a place, which becomes that of the block.
     pub fn take_mapped(&mut self, below: &mut usize) -> Option<u32> {
-        let end = self.count.min(*below);
-        let at = self.blocks[..end].iter().rposition(|b| b & CLOSED == 0)?;
+        let at = self.last(self.count.min(*below), |b| b & CLOSED == 0)?;
         *below = at;
-        self.count -= 1;
-        self.blocks.swap(at, self.count);
-        Some(self.blocks[self.count])
+        Some(self.remove(at))
     }
 
     /// Opens the block at a place of the stack if it is closed. One where something else is mapped leaves the stack.
@@ -129,12 +139,14 @@ impl Released {
 
 #[cfg(test)]
 mod tests {
+    use super::super::window::only::Only;
     use super::*;
     use crate::memory::GIGABYTE;
 
     /// A stack of so many blocks from the start of a window, all of them closed.
-    fn closed(blocks: u32) -> (Window, Released) {
-        let window = Window::below(system_memory(1).expect("memory"), GIGABYTE).expect("addresses");
+    fn closed(blocks: u32) -> (Only<Window>, Released) {
+        let make = || Window::below(system_memory(1)?, GIGABYTE);
+        let window = Only::new(make, |window| *window);
         let mut released = Released::new((GIGABYTE / BLOCK) as usize).expect("memory");
         window.open(0, blocks * BLOCK, false).expect("addresses");
         // In an order that is none.
@@ -153,7 +165,7 @@ mod tests {
         assert_eq!(released.take_neighbours(&window, 4), None);
         assert_eq!(released.take_neighbours(&window, 2), Some(8 * BLOCK));
         assert_eq!((released.count(), released.closed()), (0, 0));
-        assert_eq!(released.take(&window), None);
+        assert_eq!(released.take(&window, GIGABYTE), None);
         // What was taken is mapped.
         assert!(window.close(0, 10 * BLOCK));
     }
@@ -166,10 +178,26 @@ mod tests {
         assert_eq!(released.take_neighbours(&window, 8), None);
         assert_eq!((released.left_out(), released.count()), (1, 7));
         assert_eq!(released.take_neighbours(&window, 4), Some(0));
-        let rest: Vec<u32> = std::iter::from_fn(|| released.take(&window)).collect();
+        let rest: Vec<u32> = std::iter::from_fn(|| released.take(&window, GIGABYTE)).collect();
         assert_eq!(rest, [7, 6, 4].map(|block| block * BLOCK));
         assert_eq!((released.count(), released.closed()), (0, 0));
         assert!(window.close(0, 8 * BLOCK));
+    }
+
+    #[test]
+    fn blocks_before_a_limit_are_taken_from_among_others() {
+        let (window, mut released) = closed(8);
+        let taken = |released: &mut Released, limit: u32| {
+            let next = || released.take(&window, limit * BLOCK);
+            let mut all: Vec<u32> = std::iter::from_fn(next).map(|b| b / BLOCK).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(taken(&mut released, 0), []);
+        assert_eq!(taken(&mut released, 3), [0, 1, 2]);
+        assert_eq!(taken(&mut released, 3), []);
+        assert_eq!((released.count(), released.closed()), (5, 5));
+        assert_eq!(taken(&mut released, 8), [3, 4, 5, 6, 7]);
     }
 
     #[test]
@@ -183,6 +211,6 @@ mod tests {
         let found = std::iter::from_fn(|| released.take_mapped(&mut below));
         assert_eq!(found.collect::<Vec<_>>(), [4, 3, 2].map(|b| b * BLOCK));
         assert_eq!((released.count(), released.closed()), (5, 5));
-        assert!((0..5).all(|_| released.take(&window).is_some()));
+        assert!((0..5).all(|_| released.take(&window, GIGABYTE).is_some()));
     }
 }

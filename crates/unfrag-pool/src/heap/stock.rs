@@ -3,8 +3,11 @@
 //! Addresses are opened step by step, each an eighth of what is open; where the system refuses a step, smaller ones. Blocks
 //! where something else is mapped are left out.
 //!
-//! Invariant: each frame below `end` is free in the engine, handed out, or belongs to a block that the system has back or that
-//! was left out.
+//! Slab caches reach the first part of the window alone ([`REACH`]). Where the window is longer, runs open the first half of
+//! that part, then what lies behind it, so that addresses are left for slabs however much memory runs take.
+//!
+//! Invariant: each frame of a part, before its `next`, is free in the engine, handed out, or belongs to a block that the system
+//! has back or that was left out.
 
 use super::ground::leak_all;
 use super::released::Released;
@@ -17,6 +20,9 @@ use unfrag::{MigrateType, Order, Pfn};
 /// Gigabytes of addresses: frames have numbers of 32 bits.
 pub(super) const MOST_GIGABYTES: u64 = (1 << 14) - 1;
 
+/// Gigabytes that slab caches reach: they number records by their place, in units of 64 bytes, with 32 bits.
+pub(super) const REACH: u32 = 256;
+
 /// Runs are of this type, slabs and records are unmovable.
 pub(super) const RUN: MigrateType = MigrateType::Movable;
 
@@ -26,11 +32,19 @@ const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
 /// Under a limit of addresses, a part of so many of what the limit leaves is kept free at the most.
 const KEPT_PART: u32 = 8;
 
+/// Addresses that are opened from the first one on.
+struct Part {
+    /// The first frame that is not opened as yet.
+    next: u32,
+    end: u32,
+}
+
 /// Free frames.
 pub(super) struct Stock {
     engine: Engine<'static>,
-    /// The first frame that is not opened as yet; and frames that are usable of those before it.
-    end: u32,
+    /// What slabs reach, and what lies behind it.
+    parts: [Part; 2],
+    /// Frames that are usable of those that were opened.
     usable: u32,
     /// Blocks that the process may have mapped, as was last seen: it may set the limit at any time.
     limit: Option<u32>,
@@ -48,13 +62,22 @@ fn blocks_of(bytes: u64) -> u32 {
 impl Stock {
     /// Frames for a window, none of them opened as yet.
     ///
-    /// `limit`: the bytes that the process may have mapped.
-    pub fn new(window: &Window, limit: Option<u64>) -> Option<Stock> {
+    /// `reach`: the frames of it that slabs reach, a number of gigabytes. `limit`: the bytes that the process may have mapped.
+    pub fn new(window: &Window, reach: u32, limit: Option<u64>) -> Option<Stock> {
         let gigabytes = window.frames().div_ceil(GIGABYTE) as usize;
         let directory = leak_all(gigabytes, || Gigabyte::NONE)?;
         Some(Stock {
             engine: Engine::new(Pfn(0), directory)?,
-            end: 0,
+            parts: [
+                Part {
+                    next: 0,
+                    end: reach,
+                },
+                Part {
+                    next: reach,
+                    end: window.frames(),
+                },
+            ],
             usable: 0,
             limit: limit.map(blocks_of),
             fewest: 0,
@@ -98,30 +121,65 @@ impl Stock {
         if self.limit.is_some() && order > BLOCK_ORDER && spare > order.frames() / 8 {
             return self.take_open(order, RUN, false);
         }
-        self.take(window, order, RUN)
+        self.take(window, order, RUN, window.frames())
     }
 
-    /// Takes a block. Types mix where no more memory can be had.
-    pub fn take(&mut self, window: &Window, order: Order, mt: MigrateType) -> Option<u32> {
+    /// Takes a block for slabs.
+    pub fn take_in_reach(&mut self, window: &Window, order: Order, mt: MigrateType) -> Option<u32> {
+        self.take(window, order, mt, self.parts[0].end)
+    }
+
+    /// Takes a block that ends before the frame `limit`. Types mix where no more memory can be had.
+    fn take(&mut self, window: &Window, order: Order, mt: MigrateType, limit: u32) -> Option<u32> {
         loop {
-            if let Some(first) = self.take_open(order, mt, false) {
+            if let Some(first) = self.take_before(order, mt, limit) {
                 self.fewest = self.fewest.min(self.whole_blocks());
                 return Some(first);
             }
-            if self.take_released(window, order) {
+            if self.take_released(window, order, limit) {
                 continue;
             }
-            if !self.open(window, order) {
-                return self.take_open(order, mt, true);
+            if !self.open(window, order, limit) {
+                return match self.reaches(limit) {
+                    true => self.take_open(order, mt, true),
+                    false => self.take_low(order, mt, limit),
+                };
             }
         }
     }
 
-    /// Has the engine a block that the system has back, or as many as a larger order needs.
-    fn take_released(&mut self, window: &Window, order: Order) -> bool {
+    /// Whether all that is open lies before a frame.
+    fn reaches(&self, limit: u32) -> bool {
+        let [first, behind] = &self.parts;
+        limit >= behind.end || behind.next == first.end && limit >= first.end
+    }
+
+    /// Takes a block of what is usable and ends before the frame `limit`, where no other type is.
+    fn take_before(&mut self, order: Order, mt: MigrateType, limit: u32) -> Option<u32> {
+        let first = self.take_open(order, mt, false)?;
+        if first < limit {
+            return Some(first);
+        }
+        self.give(first, order.frames(), mt);
+        // It is of a whole block, as blocks behind the limit have no other frames of this type. So a whole one before the limit
+        // becomes one of this type, whose rest serves the next requests without a search.
+        let block = order.max(BLOCK_ORDER);
+        let first = self.take_low(block, mt, limit)?;
+        self.give(first + order.frames(), block.frames() - order.frames(), mt);
+        Some(first)
+    }
+
+    /// Takes the lowest block that ends before the frame `limit`. It looks at one block after the other.
+    fn take_low(&mut self, order: Order, mt: MigrateType, limit: u32) -> Option<u32> {
+        let first = self.engine.take_below(Pfn(limit.into()), order, mt)?;
+        Some(first.0 as u32)
+    }
+
+    /// Has the engine a block before the frame `limit` that the system has back, or as many as a larger order needs.
+    fn take_released(&mut self, window: &Window, order: Order, limit: u32) -> bool {
         let (first, frames) = if order <= BLOCK_ORDER {
-            (self.released.take(window), BLOCK)
-        } else if self.limit.is_some() {
+            (self.released.take(window, limit), BLOCK)
+        } else if self.limit.is_some() && limit >= window.frames() {
             let blocks = order.frames() / BLOCK;
             let first = self.released.take_neighbours(window, blocks);
             (first, order.frames())
@@ -150,20 +208,24 @@ impl Stock {
         debug_assert!(given.is_ok(), "frames that were taken: {given:?}");
     }
 
-    /// Makes more addresses usable, enough for a block of an order unless something is in the way; false if there are no
-    /// more.
-    fn open(&mut self, window: &Window, order: Order) -> bool {
+    /// Makes more addresses before the frame `limit` usable, enough for a block of an order unless something is in the way;
+    /// false if there are no more.
+    fn open(&mut self, window: &Window, order: Order, limit: u32) -> bool {
         let mut skip = BLOCK;
-        while self.end < window.frames() {
+        while let Some(part) = self.part_to_open(limit) {
+            let Part { next, end } = self.parts[part];
             // Within one gigabyte, as a block is.
-            let room = (GIGABYTE - self.end % GIGABYTE).min(window.frames() - self.end);
+            let room = (GIGABYTE - next % GIGABYTE).min(end - next);
             // A block begins at a multiple of its size: what lies before it is opened as well.
-            let needed = self.end.next_multiple_of(order.frames()) + order.frames() - self.end;
+            let needed = next.next_multiple_of(order.frames()) + order.frames() - next;
             let needed = needed.next_multiple_of(BLOCK).min(room);
             let step = self.usable_frames() / 8;
             let wanted = step.clamp(STEP.0, STEP.1).next_multiple_of(BLOCK);
-            match self.open_some(window, wanted.clamp(needed, room), needed) {
-                Ok(()) => return true,
+            match self.open_some(window, next, wanted.clamp(needed, room), needed) {
+                Ok(frames) => {
+                    self.parts[part].next += frames;
+                    return true;
+                }
                 Err(Refused::NoMemory) => {
                     // There may be a limit that was not there before.
                     self.look_at_limit();
@@ -171,7 +233,7 @@ impl Stock {
                 }
                 // Something else is there: it is passed by, in steps that grow with it.
                 Err(Refused::InUse) => {
-                    self.end += skip.min(room);
+                    self.parts[part].next += skip.min(room);
                     skip = skip.saturating_mul(2);
                 }
             }
@@ -179,19 +241,36 @@ impl Stock {
         false
     }
 
-    /// Opens up to so many frames behind those that are open, and `least` at least; fewer where something is in the way.
-    fn open_some(&mut self, window: &Window, wanted: u32, least: u32) -> Result<(), Refused> {
-        let start = Pfn(self.end.into());
+    /// The part of which addresses before the frame `limit` are opened next.
+    fn part_to_open(&self, limit: u32) -> Option<usize> {
+        let [first, behind] = &self.parts;
+        let has_room = |part: &Part| part.next < part.end;
+        let may_go_behind = limit > first.end && has_room(behind);
+        if has_room(first) && !(may_go_behind && first.next >= first.end / 2) {
+            return Some(0);
+        }
+        may_go_behind.then_some(1)
+    }
+
+    /// Opens up to so many frames from one on, and `least` at least; fewer where something is in the way. Returns how many.
+    fn open_some(
+        &mut self,
+        window: &Window,
+        start: u32,
+        wanted: u32,
+        least: u32,
+    ) -> Result<u32, Refused> {
+        let first = Pfn(start.into());
         // Within one gigabyte.
-        let missing = self.engine.can_add(start, wanted.into()) != Ok(0);
+        let missing = self.engine.can_add(first, wanted.into()) != Ok(0);
         let mut words = match missing {
             true => words().ok_or(Refused::NoMemory)?,
             false => &mut [],
         };
-        let huge_pages = self.end >= HUGE_FROM;
+        let huge_pages = start >= HUGE_FROM;
         let mut frames = wanted;
         loop {
-            let why = match window.open(self.end, frames, huge_pages) {
+            let why = match window.open(start, frames, huge_pages) {
                 Ok(()) => break,
                 Err(why) => why,
             };
@@ -201,11 +280,10 @@ impl Stock {
             }
             frames = (frames / 2).next_multiple_of(BLOCK).max(least);
         }
-        let added = self.engine.add(start, frames.into(), &mut words);
+        let added = self.engine.add(first, frames.into(), &mut words);
         debug_assert_eq!(added, Ok(()), "frames that were not usable before");
-        self.end += frames;
         self.usable += frames;
-        Ok(())
+        Ok(frames)
     }
 }
 

@@ -145,3 +145,42 @@ impl Window {
         unsafe { munmap(at.cast(), len) }.is_ok()
     }
 }
+
+/// For tests, which have several windows in one process: at the addresses that each would choose if it were the only one.
+#[cfg(test)]
+pub(super) mod only {
+    use super::Window;
+    use std::ops::Deref;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    static ONLY: Mutex<()> = Mutex::new(());
+
+    /// What has a window, while nothing else in the process has one. Nothing is mapped there any more when it is dropped.
+    pub struct Only<T> {
+        pub of: T,
+        window: Window,
+        _alone: MutexGuard<'static, ()>,
+    }
+
+    impl<T> Only<T> {
+        pub fn new(make: impl FnOnce() -> Option<T>, window: impl FnOnce(&T) -> Window) -> Only<T> {
+            let _alone = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+            let of = make().expect("memory, and addresses");
+            let window = window(&of);
+            Only { of, window, _alone }
+        }
+    }
+
+    impl<T> Deref for Only<T> {
+        type Target = T;
+        fn deref(&self) -> &T {
+            &self.of
+        }
+    }
+
+    impl<T> Drop for Only<T> {
+        fn drop(&mut self) {
+            self.window.close(0, self.window.frames());
+        }
+    }
+}

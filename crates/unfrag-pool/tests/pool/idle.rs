@@ -261,5 +261,5 @@ fn an_owner_and_who_drains_it_never_have_the_same_frame() {
     });
     println!("{pairs} pairs, {drains} drains");
     memory.validate().expect("every invariant");
-    assert_eq!((memory.counts().free, memory.refused()), (FRAMES.into(), 0));
+    assert_eq!((memory.counts().free, memory.refused()), (FRAMES, 0));
 }

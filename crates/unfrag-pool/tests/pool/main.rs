@@ -1,17 +1,20 @@
 //! A pool as its users see it.
 //!
 //! - `frames`: taking and giving. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners. `calls`: what
-//!   owners do while they are called. `ends`: a pool that ends meanwhile. `pools`: what is of one pool, given to another.
+//!   owners do while they are called. `ends`: a pool that ends meanwhile. `removal`: owners that are
+//!   removed. `detached`: blocks that borrow nothing. `pools`: what is of one pool, given to another.
 //! - `slots`: threads that keep nothing for themselves. `idle`: what threads keep that do nothing.
 //! - `soak`: all of it at once. `variance`: what the types with a lifetime may stand for, and where they may go.
 
 mod calls;
+mod detached;
 mod ends;
 mod frames;
 mod idle;
 mod moving;
 mod owners;
 mod pools;
+mod removal;
 mod slots;
 mod soak;
 #[path = "../../../../checks/types.rs"]

@@ -1,7 +1,7 @@
 //! Variance and auto traits of every public type that has a parameter; `checks/types.rs` says why.
 
 use crate::types::{BOTH, check, differences, traits};
-use unfrag_pool::{Extent, Frame, Movable, Pinned, PinnedMut, Place};
+use unfrag_pool::{Block, Extent, Frame, Movable, MovableBlock, Pinned, PinnedMut, Place};
 
 /// The types that are covered here.
 const TYPES: [&str; 6] = ["Extent", "Frame", "Movable", "Pinned", "PinnedMut", "Place"];
@@ -11,7 +11,7 @@ const TYPES: [&str; 6] = ["Extent", "Frame", "Movable", "Pinned", "PinnedMut", "
 fn covariant<'short, 'long: 'short>() {
     // Each borrows its pool, which stores nothing that is lent to it: owners are `'static`.
     let _: fn(Frame<'long>) -> Frame<'short> = |x| x;
-    let _: fn(Extent<'long>) -> Extent<'short> = |x| x;
+    let _: fn(Extent<Frame<'long>>) -> Extent<Frame<'short>> = |x| x;
     let _: fn(Movable<'long>) -> Movable<'short> = |x| x;
     let _: fn(Pinned<'long>) -> Pinned<'short> = |x| x;
     let _: fn(PinnedMut<'long>) -> PinnedMut<'short> = |x| x;
@@ -24,7 +24,11 @@ fn what_may_go_to_another_thread() {
     let rows = traits![
         unfrag_pool::Pool,
         Frame<'static>,
-        Extent<'static>,
+        Extent<Frame<'static>>,
+        Extent<Block>,
+        Block,
+        MovableBlock,
+        unfrag_pool::Owned,
         Movable<'static>,
         Pinned<'static>,
         PinnedMut<'static>,

@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use unfrag::{Gfp, Pfn};
+use unfrag::{Gfp, MigrateType, Pfn};
 use unfrag_slab::{
     CacheFlags, CacheOptions, Cpu, CurrentCpu, Design, Due, Heap, Kmalloc, PageRequest, Pages,
     SlabConfig, Slabs, Window,
@@ -84,9 +84,9 @@ unsafe impl Pages for Interrupted {
         interrupt();
         self.0.pages.alloc(request)
     }
-    unsafe fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
         assert_eq!(HELD.get(), 0, "a lock is held while pages are given back");
-        unsafe { self.0.pages.free(first, order) };
+        unsafe { self.0.pages.free(first, order, mt) };
         interrupt();
     }
     fn window(&self) -> Window {

@@ -1,15 +1,11 @@
-//! The tests of the slab caches, as one program. Two more stand beside it: `global_allocator`, whose global allocator
-//! they are, and `slab_shuttle`, which is built with `--cfg shuttle`.
+//! The tests of the slab caches, as one program: most of them over each source of pages. Two more stand beside it:
+//! `global_allocator`, whose global allocator they are, and `slab_shuttle`, which is built with `--cfg shuttle`.
 
-mod checks;
-mod designs;
-mod interrupts;
-mod kmalloc;
-mod misuse;
-mod model;
+mod memory_pages;
+mod over_engine;
+mod over_eras;
 mod pages;
 mod support;
-mod threads;
 #[path = "../../../../checks/types.rs"]
 mod types;
 mod variance;

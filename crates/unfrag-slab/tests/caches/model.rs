@@ -1,8 +1,8 @@
-//! Ten million random operations on each design, compared with a model: a bitmap of the memory in use, and
+//! Ten million random operations on each design over an era, and a tenth of them over the engine, compared with a model: a bitmap of the memory in use, and
 //! what was written into each object. No object overlaps another, none changes by itself, and after
 //! `shrink` of empty caches every page is back. `UNFRAG_OPERATIONS` sets another number.
 
-use super::support::Memory;
+use super::support::{Memory, OPERATIONS};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::ptr::NonNull;
@@ -23,7 +23,7 @@ const MOST: usize = if cfg!(miri) { 200 } else { 4000 };
 
 fn operations() -> u64 {
     let set = std::env::var("UNFRAG_OPERATIONS").ok();
-    let standard = if cfg!(miri) { 400 } else { 10_000_000 };
+    let standard = if cfg!(miri) { 400 } else { OPERATIONS };
     set.map_or(standard, |n| n.parse().expect("a number"))
 }
 

@@ -1,11 +1,13 @@
 //! Pages shared by slab caches and other users: a block belongs to its holder until it is freed.
 
-use super::support::Memory;
+use super::support::{Eras, Memory as Real};
 use unfrag::Gfp;
 use unfrag_eras::{Manager, NullHost, ZoneId};
 use unfrag_slab::{
     Cache, FrameEntry, LockedPages, PageBlock, PageRequest, Pages, SlabConfig, Slabs,
 };
+
+type Memory = Real<Eras>;
 
 /// Every byte, or fewer where each takes its time.
 const STEP: usize = if cfg!(miri) { 251 } else { 1 };
@@ -22,7 +24,7 @@ fn free(manager: &Manager<NullHost>) -> u64 {
 #[test]
 fn a_page_block_returns_on_drop_or_free() {
     let memory = Memory::new(1, 256);
-    let pages = &memory.pages.manager;
+    let pages = &memory.pages.source;
     let before = pages.view(free);
     let mut blocks: Vec<PageBlock> = (0..6)
         .map(|i| pages.alloc_block(&request(i % 3)).unwrap())
@@ -57,7 +59,7 @@ fn a_page_block_returns_on_drop_or_free() {
 #[test]
 fn a_block_may_go_back_on_another_thread() {
     let memory = Memory::new(1, 256);
-    let pages = &memory.pages.manager;
+    let pages = &memory.pages.source;
     let before = pages.view(free);
     let mut block = pages.alloc_block(&request(0)).unwrap();
     std::thread::scope(|scope| {
@@ -71,7 +73,7 @@ fn a_block_may_go_back_on_another_thread() {
 #[test]
 fn no_block_is_handed_out_when_there_is_none() {
     let memory = Memory::new(1, 256);
-    let pages = &memory.pages.manager;
+    let pages = &memory.pages.source;
     let all: Vec<PageBlock> = std::iter::from_fn(|| pages.alloc_block(&request(0))).collect();
     assert!(all.len() > 100);
     assert!(pages.alloc_block(&request(0)).is_none());
@@ -83,7 +85,7 @@ fn no_block_is_handed_out_when_there_is_none() {
 #[test]
 fn values_in_slabs_keep_apart_from_blocks_that_come_and_go() {
     let memory = Memory::new(1, 512);
-    let pages = &memory.pages.manager;
+    let pages = &memory.pages.source;
     let mut table: Vec<FrameEntry> = (0..512).map(|_| FrameEntry::new()).collect();
     let slabs = Slabs::new(pages, &mut table, &SlabConfig::default()).unwrap();
     let cpu = slabs.cpu(0).unwrap();
@@ -112,7 +114,7 @@ fn values_in_slabs_keep_apart_from_blocks_that_come_and_go() {
 #[test]
 fn what_caches_took_is_free_in_the_manager_when_they_are_gone() {
     let memory = Memory::new(1, 256);
-    let pages = &memory.pages.manager;
+    let pages = &memory.pages.source;
     let before = pages.view(free);
     memory.with(&SlabConfig::default(), |slabs| {
         let cpu = slabs.cpu(0).unwrap();
@@ -131,4 +133,14 @@ fn what_caches_share_may_be_shared_between_threads() {
     shared::<LockedPages<NullHost>>();
     shared::<PageBlock>();
     shared::<&dyn Pages>();
+}
+
+#[test]
+fn a_window_that_begins_within_a_page_is_refused() {
+    let config = unfrag_eras::Builder::new().region(unfrag::Pfn(1024), 64);
+    let mut words = vec![0u64; config.layout().unwrap().words];
+    let manager = config.boot(NullHost, &mut words).unwrap();
+    let at = std::ptr::NonNull::new(std::ptr::without_provenance_mut(4096 + 8)).unwrap();
+    let made: Option<LockedPages<_>> = unsafe { LockedPages::new(manager, at) };
+    assert!(made.is_none(), "no multiple of a page");
 }

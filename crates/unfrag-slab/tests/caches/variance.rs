@@ -12,11 +12,11 @@ use std::rc::Rc;
 use unfrag_eras::NullHost;
 use unfrag_slab::{
     Cache, CacheOptions, Cpu, CurrentCpu, DestroyError, Handle, Heap, HeldLocks, Kmalloc,
-    KmemCache, LockedPages, PageBlock, Parcel, Refused, Slabs, SpinLock,
+    KmemCache, LockedPages, MemoryPages, PageBlock, Parcel, Refused, Slabs, SpinLock,
 };
 
 /// The types that are covered here.
-const TYPES: [&str; 14] = [
+const TYPES: [&str; 15] = [
     "Cache",
     "CacheOptions",
     "Cpu",
@@ -27,6 +27,7 @@ const TYPES: [&str; 14] = [
     "Kmalloc",
     "KmemCache",
     "LockedPages",
+    "MemoryPages",
     "PageBlock",
     "Parcel",
     "Refused",
@@ -34,7 +35,8 @@ const TYPES: [&str; 14] = [
 ];
 
 /// Compiles as long as each type is covariant, as its line says. `LockedPages` is not in its manager's lifetime; an example
-/// in its module that must not compile holds that.
+/// in its module that must not compile holds that. Nor is `MemoryPages` in
+/// that of its memory, which holds it for its own type.
 #[allow(dead_code, clippy::type_complexity)]
 fn covariant<'short, 'long: 'short>() {
     // Lent when the set is made, for all its life: the source of pages, the table.
@@ -45,6 +47,8 @@ fn covariant<'short, 'long: 'short>() {
     let _: fn(DestroyError<'long>) -> DestroyError<'short> = |x| x;
     let _: fn(HeldLocks<'long>) -> HeldLocks<'short> = |x| x;
     let _: fn(Cpu<'long>) -> Cpu<'short> = |x| x;
+    // It stores nothing. In its memory's own lifetime it is invariant.
+    let _: fn(MemoryPages<'long, 'static>) -> MemoryPages<'short, 'static> = |x| x;
     let _: fn(PageBlock<'long>) -> PageBlock<'short> = |x| x;
     let _: fn(CacheOptions<'long>) -> CacheOptions<'short> = |x| x;
     // A value in a cache is reached through its handle alone, which owns it.
@@ -91,6 +95,7 @@ fn what_may_go_to_another_thread() {
         PageBlock<'static>,
         CacheOptions<'static>,
         LockedPages<'static, NullHost>,
+        MemoryPages<'static, 'static, SpinLock>,
         Cache<'static, *const u8>,
         Heap<Borrowing<'static>>,
         Parcel<'static, 'static, u8>,
@@ -115,6 +120,7 @@ fn what_may_go_to_another_thread() {
         Cache<'static, u8, Alone>,
         Parcel<'static, 'static, u8, Alone>,
         HeldLocks<'static, Alone>,
+        MemoryPages<'static, 'static, Alone>,
         DestroyError<'static, Alone>,
     ];
     check(&rows, NEITHER);

@@ -10,8 +10,10 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Single frames that an array keeps at most.
 pub const SINGLES: usize = 128;
-/// Blocks that are taken or given at a time, at most.
+/// Blocks that are taken at a time, at most.
 pub(crate) const BATCH: usize = SINGLES / 2;
+/// Blocks that are given at a time, at most.
+pub(crate) const DRAIN: usize = SINGLES / 4 * 3;
 /// Blocks of orders 1 to 3 that an array keeps at most.
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
@@ -67,9 +69,15 @@ pub(crate) fn room(order: Order, limit: u32) -> u32 {
     }
 }
 
-/// Blocks that are refilled or drained at a time: half of what is kept.
+/// Blocks that an empty array is refilled with: half of what is kept.
 pub(crate) fn batch(order: Order, limit: u32) -> usize {
     (room(order, limit) / 2).max(1) as usize
+}
+
+/// Blocks that a full array is drained of: three quarters. A quarter, which came last and may be in the CPU's cache, stays.
+pub(crate) fn surplus(order: Order, limit: u32) -> usize {
+    let room = room(order, limit);
+    (room - room / 4).max(1) as usize
 }
 
 /// An array of any length: the last one in is the first one out.
@@ -171,10 +179,10 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Takes up to a batch of those off that came last.
-    pub fn take_last(self, out: &mut [u64; BATCH]) -> &mut [u64] {
+    /// Takes up to [`DRAIN`] of those off that came last.
+    pub fn take_last(self, out: &mut [u64; DRAIN]) -> &mut [u64] {
         let len = self.len();
-        let left = len.saturating_sub(BATCH);
+        let left = len.saturating_sub(DRAIN);
         let out = &mut out[..len - left];
         for (to, word) in out.iter_mut().zip(&self.of[left..]) {
             *to = word.load(Relaxed);
@@ -189,25 +197,30 @@ impl<'a> Shelf<'a> {
         self,
         goes: usize,
         order: Order,
-        out: &mut [u64; BATCH],
+        out: &mut [u64; DRAIN],
     ) -> (&mut [u64], Option<Pfn>) {
-        let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(BATCH));
+        let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(DRAIN));
         let out = &mut out[..first.len()];
-        // What is not set here is not among them. The bits that all blocks of an order share tell nothing.
+        // What is not set here is not among the rest, of which there are fewer. The bits that all blocks of an order share
+        // tell nothing. Neighbours are in words of their own, so that none waits for the last one.
         let mut bits = [0u64; 64];
+        let place = |n: u64| ((n >> order.0) as usize % 64, 1 << (n >> order.0 >> 6 & 63));
+        for word in rest {
+            let (at, bit) = place(word.load(Relaxed));
+            bits[at] |= bit;
+        }
+        let mut are_twins = false;
         for (to, word) in out.iter_mut().zip(first) {
             let n = word.load(Relaxed);
             *to = n;
-            let place = n >> order.0;
-            bits[(place / 64 % 64) as usize] |= 1 << (place % 64);
+            let (at, bit) = place(n);
+            if bits[at] & bit != 0 {
+                // Without an end before the last one, so that several are compared at a time.
+                are_twins |= rest.iter().fold(false, |is, w| is | (w.load(Relaxed) == n));
+            }
         }
-        let mut are_twins = false;
         for (to, word) in self.of.iter().zip(rest) {
-            let n = word.load(Relaxed);
-            to.store(n, Relaxed);
-            let place = n >> order.0;
-            let is_set = bits[(place / 64 % 64) as usize] >> (place % 64) & 1 == 1;
-            are_twins |= is_set && out.contains(&n);
+            to.store(word.load(Relaxed), Relaxed);
         }
         self.set_len(rest.len());
         let twin = are_twins.then(|| self.forget(out)).flatten();

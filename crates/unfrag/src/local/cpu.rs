@@ -2,13 +2,15 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
-use crate::local::arrays::{BATCH, Shelf, batch, room};
+use crate::local::arrays::{BATCH, DRAIN, Shelf, batch, room, surplus};
+use crate::local::door::Inside;
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::memory::Memory;
 use crate::memory::request::From;
-use crate::memory::shards::Range;
+use crate::memory::span::Range;
 use crate::memory::totals::Floor;
+use core::sync::atomic::AtomicU32;
 use lock_api::RawMutex;
 
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
@@ -76,18 +78,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
         floor: Floor,
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
+        let got = match order {
+            Order::ZERO => self.pop(self.slot.singles(t)),
+            BLOCK_ORDER => self.pop(self.slot.huge(t)),
             _ => None,
         };
-        if let Some(shelf) = shelf
-            && let Some(_inside) = self.slot.door().enter()
-            && let Some(pfn) = shelf.pop()
-        {
-            return Ok(pfn);
+        match got {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_slow(order, t, floor),
         }
-        self.alloc_slow(order, t, floor)
     }
 
     /// Gives back a block that a request of a type had, or an aligned part of one.
@@ -113,16 +112,12 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if !self.near.has_block(pfn, order) {
             return self.free_far(pfn, order, t);
         }
-        let shelf = match order {
-            Order::ZERO => Some(self.slot.singles(t)),
-            BLOCK_ORDER => Some(self.slot.huge(t)),
-            _ => None,
+        let is_kept = match order {
+            Order::ZERO => self.push(self.slot.singles(t), pfn, order),
+            BLOCK_ORDER => self.push(self.slot.huge(t), pfn, order),
+            _ => false,
         };
-        // Called home, no array takes anything.
-        if let Some(shelf) = shelf
-            && let Some(inside) = self.slot.door().enter()
-            && shelf.push(pfn, room(order, inside.limit()))
-        {
+        if is_kept {
             return Ok(());
         }
         self.free_slow(pfn, order, t)
@@ -137,19 +132,33 @@ impl<R: RawMutex> Local<'_, '_, R> {
             return Err(self.shared.no_block(pfn));
         }
         let shelf = self.slot.far(t);
-        let Some(_inside) = self.slot.door().enter().filter(|_| order == Order::ZERO) else {
+        let Some(inside) = self.slot.door().enter().filter(|_| order == Order::ZERO) else {
             return self.shared.give(&mut [pfn.0], order, mt);
         };
         if shelf.contains(pfn) {
             return Err(GiveError::NotTaken(pfn));
         }
+        let result = self.answer(&inside);
         if shelf.push(pfn, u32::MAX) {
-            return Ok(());
+            return result;
         }
-        let mut batch = [0; BATCH];
-        let given = self.shared.give(shelf.take_last(&mut batch), order, mt);
+        let mut all = [0; DRAIN];
+        let given = self.shared.give(shelf.take_last(&mut all), order, mt);
         shelf.push(pfn, u32::MAX);
-        given
+        result.and(given)
+    }
+
+    #[inline(always)]
+    fn pop(&self, shelf: Shelf<'_>) -> Option<Pfn> {
+        let _inside = self.slot.door().enter()?;
+        shelf.pop()
+    }
+
+    /// Called home, no array takes anything.
+    #[inline(always)]
+    fn push(&self, shelf: Shelf<'_>, pfn: Pfn, order: Order) -> bool {
+        let inside = self.slot.door().enter();
+        inside.is_some_and(|inside| shelf.push(pfn, room(order, inside.limit())))
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.
@@ -216,18 +225,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if self.keeps(pfn, order, t) {
             return Err(GiveError::NotTaken(pfn));
         }
-        let mut result = Ok(());
-        if inside.limit() == 0 {
-            result = self.shared.empty(self.slot);
-            inside.answer(self.limit);
-        }
+        let mut result = self.answer(&inside);
         let Some(shelf) = self.slot.shelf(order, t) else {
             return result.and(self.shared.give(&mut [pfn.0], order, mt));
         };
         let most = room(order, self.limit).max(1);
         if shelf.len() >= most as usize {
-            let mut first = [0; BATCH];
-            let (first, twin) = shelf.take_first(batch(order, self.limit), order, &mut first);
+            let mut first = [0; DRAIN];
+            let (first, twin) = shelf.take_first(surplus(order, self.limit), order, &mut first);
             if let Some(twin) = twin {
                 result = result.and(Err(GiveError::NotTaken(twin)));
             }
@@ -237,6 +242,16 @@ impl<R: RawMutex> Local<'_, '_, R> {
             // It was the last one of those that are kept.
             result = result.and(Err(GiveError::NotTaken(pfn)));
         }
+        result
+    }
+
+    /// Gives back all that is kept, if it was called home.
+    fn answer(&self, inside: &Inside<'_, AtomicU32>) -> Result<(), GiveError> {
+        if inside.limit() > 0 {
+            return Ok(());
+        }
+        let result = self.shared.empty(self.slot);
+        inside.answer(self.limit);
         result
     }
 

@@ -151,21 +151,28 @@ impl<'a, W: Word> Door<'a, W> {
 
     /// Opens the gate that the caller has shut.
     pub fn open(self, limit: u32) {
-        self.end(limit);
-    }
-
-    /// Opens the gate that the caller has shut, and has the owner give back what it keeps.
-    pub fn open_and_call(self) {
-        self.end(CALLED);
-    }
-
-    fn end(self, to: u32) {
         loop {
             let gate = self.gate.load(Relaxed);
-            let to = if gate & LEFT == 0 { to } else { NOBODYS };
+            let to = if gate & LEFT == 0 { limit } else { NOBODYS };
             // Pairs with the acquire in `enter`, `shut` and `claim`.
             if self.gate.swap_if(gate, to, Release).is_ok() {
                 return;
+            }
+        }
+    }
+
+    /// Opens the gate that the caller has shut, and has the owner give back what it keeps. False, and it is shut still, if the
+    /// owner has left: then nobody is inside, and the caller may drain.
+    pub fn open_and_call(self) -> bool {
+        loop {
+            // Acquire pairs with the release in `leave`: what the owner did is seen.
+            let gate = self.gate.load(Acquire);
+            if gate & LEFT != 0 {
+                return false;
+            }
+            // Pairs with the acquire in `enter`, `shut` and `claim`.
+            if self.gate.swap_if(gate, CALLED, Release).is_ok() {
+                return true;
             }
         }
     }
@@ -248,6 +255,12 @@ mod tests {
             assert!(d.shut(), "what nobody has can be drained");
             assert!(d.claim(64), "and claimed meanwhile");
             assert!(d.enter().is_none());
+            d.leave();
+            assert!(
+                !d.open_and_call() && !d.shut(),
+                "nobody is there to be called"
+            );
+            assert!(d.claim(64));
             d.open(64);
             assert_eq!(d.enter().map(|i| i.limit()), Some(64));
         });
@@ -266,7 +279,7 @@ mod tests {
             drop(inside);
             d.call();
             assert!(d.enter().is_none(), "it is shut still");
-            d.open_and_call();
+            assert!(d.open_and_call());
             let inside = d.enter().expect("it is open");
             inside.answer(128);
             drop(inside);

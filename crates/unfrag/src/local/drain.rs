@@ -2,7 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::local::arrays::{BATCH, Shelf};
+use crate::local::arrays::{DRAIN, Shelf};
 use crate::local::slot::{Slot, Slots};
 use crate::maps::{GiveError, TYPES};
 use crate::memory::Memory;
@@ -29,8 +29,6 @@ struct Gates<'m> {
     slots: Slots<'m>,
     first: usize,
     shut: u64,
-    /// The owners are to give back what they keep.
-    calls: bool,
 }
 
 impl<'m> Gates<'m> {
@@ -42,11 +40,16 @@ impl<'m> Gates<'m> {
 
     fn open(&mut self, bit: u32, slot: Slot<'m>) {
         self.shut &= !(1 << bit);
-        if self.calls {
-            slot.door().open_and_call();
-        } else {
-            slot.door().open(self.slots.limit);
+        slot.door().open(self.slots.limit);
+    }
+
+    /// Opens one, and has its owner give back what it keeps. False, and it is shut still, if he has left it.
+    fn call(&mut self, bit: u32, slot: Slot<'m>) -> bool {
+        let is_called = slot.door().open_and_call();
+        if is_called {
+            self.shut &= !(1 << bit);
         }
+        is_called
     }
 }
 
@@ -61,10 +64,10 @@ impl Drop for Gates<'_> {
 impl<R: RawMutex> Memory<'_, R> {
     /// Gives back to the maps what all [`Local`](crate::local::Local)s keep, but for those whose CPUs are taking or giving at
     /// this moment. A request that finds nothing does so by itself; call it before something else looks for what is free,
-    /// such as a whole block. Returns how many frames came back.
+    /// such as a whole block. Returns how many frames they kept.
     ///
-    /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU keeps:
-    /// each is told to give it back itself, with its next free.
+    /// Without a [`barrier`](crate::MemoryConfig::barrier), or where it cannot be had now, nobody else can touch what a CPU
+    /// keeps: each is told to give it back itself, at its next free.
     pub fn drain_locals(&self) -> u64 {
         self.drain().frames
     }
@@ -84,7 +87,8 @@ impl<R: RawMutex> Memory<'_, R> {
         let slots = self.slots();
         let mut sum = Drained::default();
         let group = (0..GROUP).filter_map(|bit| Some((bit, slots.get(first + bit)?)));
-        let keeping = group.filter(|(_, slot)| slot.held() > 0);
+        // Who is inside may be about to keep what he has just taken.
+        let keeping = group.filter(|(_, slot)| slot.held() > 0 || slot.door().owner_inside());
         let Some(barrier) = slots.barrier else {
             keeping.for_each(|(_, slot)| slot.door().call());
             return sum;
@@ -93,7 +97,6 @@ impl<R: RawMutex> Memory<'_, R> {
             slots,
             first,
             shut: 0,
-            calls: false,
         };
         for (bit, slot) in keeping {
             if slot.door().shut() {
@@ -107,22 +110,34 @@ impl<R: RawMutex> Memory<'_, R> {
         }
         // Pairs with the write of each owner that it is inside, which comes before its look at the gate.
         if !barrier.execute() {
-            gates.calls = true;
+            while let Some((bit, slot)) = gates.next() {
+                if !gates.call(bit, slot) {
+                    // Nobody is left to be called; and nobody is inside.
+                    sum.frames += self.drain_slot(slot);
+                    gates.open(bit, slot);
+                }
+            }
             return sum;
         }
         while let Some((bit, slot)) = gates.next() {
             if (0..LOOKS).all(|_| slot.door().owner_inside()) {
                 sum.missed = true;
             } else {
-                let held = slot.held();
-                if self.empty(slot).is_err() {
-                    self.count_refused();
-                }
-                sum.frames += held;
+                sum.frames += self.drain_slot(slot);
             }
             gates.open(bit, slot);
         }
         sum
+    }
+
+    /// Gives back all that is kept in a slot, whose gate the caller has shut, where nobody hears of an error. Returns how many
+    /// frames it kept.
+    fn drain_slot(&self, slot: Slot<'_>) -> u64 {
+        let held = slot.held();
+        if self.empty(slot).is_err() {
+            self.count_refused();
+        }
+        held
     }
 
     /// Gives back all that is kept in a slot, whose gate the caller has shut.
@@ -131,7 +146,7 @@ impl<R: RawMutex> Memory<'_, R> {
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             let kept = Shelf::orders().filter_map(|o| Some((o, slot.shelf(o, t)?)));
             for (order, shelf) in kept.chain([(Order::ZERO, slot.far(t))]) {
-                let mut batch = [0; BATCH];
+                let mut batch = [0; DRAIN];
                 loop {
                     let some = shelf.take_last(&mut batch);
                     if some.is_empty() {

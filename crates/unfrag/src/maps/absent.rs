@@ -9,20 +9,17 @@
 use super::engine::{Engine, GIGABYTE};
 use super::error::GiveError;
 use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES};
-use super::tables::Entries;
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES};
+use super::tables::{Entries, fits};
 use crate::frame::{FrameIx, Order, Pfn};
-
-/// Blocks of a gigabyte that may be partly memory.
-pub(super) const ABSENT: usize = 64;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before. The tables of
     /// gigabytes that have none are made in words off the front of `supply`.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, if some of it is beyond the span, or has been added, if `supply` has too few words,
-    /// [`EngineLayout::GIGABYTE`](super::EngineLayout::GIGABYTE) for each gigabyte without tables, or if a block would be
+    /// [`GiveError`], if there are none, if some of it is beyond the span, has been added, or is in a block that is being
+    /// emptied, if `supply` has too few words for the gigabytes without tables, or if a block would be
     /// partly memory where 64 of its gigabyte are already. Nothing has changed then.
     pub fn add(
         &mut self,
@@ -31,7 +28,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         supply: &mut &'m mut [u64],
     ) -> Result<(), GiveError> {
         let missing = self.can_add(start, frames)?;
-        if supply.len() / super::EngineLayout::GIGABYTE < missing {
+        if !fits(supply, missing) {
             return Err(GiveError::NoTables(start));
         }
         let (first, end) = self.range(start, frames)?;
@@ -43,6 +40,10 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             self.set_absent(i, at, order, false);
             self.of.map_mut(i).set_run(at, order);
             self.of.block_mut(i).add(order.frames());
+            if self.of.block(i).absent() == 0 {
+                // It waited for that.
+                self.unbin_if_waits(i);
+            }
             self.settle(i);
             self.runs_came(i);
             self.count_added(order.frames());
@@ -58,6 +59,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let (first, end) = self.range(start, frames)?;
         let is_absent = |i, at, order| self.is_absent(i, at, order);
         self.can_change(first, end, is_absent, GiveError::Present)?;
+        // What would be added to a block that is being emptied would count as free.
+        let is_plain = |i, _, _| self.of.find(i).is_none_or(|b| !b.is_apart());
+        self.can_change(first, end, is_plain, GiveError::InUse)?;
         let all = first / GIGABYTE..=(end - 1) / GIGABYTE;
         Ok(all.filter(|&g| self.of.get(g).is_none()).count())
     }
@@ -74,11 +78,17 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         self.can_change(first, end, |_, _, _| true, GiveError::Present)?;
         for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
+            self.forget_stays(i);
             if let Some((b, map)) = self.of.block_and_map(i)
                 && b.is_intact()
             {
                 *map = Map::EMPTY;
                 b.set_intact(false);
+            }
+            if self.of.block(i).is_tried() {
+                // A frame is known to stay only where all of a block is memory.
+                self.unbin(i);
+                self.of.block_mut(i).forget();
             }
             self.set_absent(i, at, order, true);
             let b = self.of.block_mut(i);
@@ -88,10 +98,12 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
                 self.gigabytes().taint(i, false);
             }
             self.count_removed(order.frames());
+            self.settle(i);
             let b = self.of.block(i);
             if b.in_use() > 0 && b.used(b.mt()) == 0 {
                 self.retype_by_content(i);
             }
+            self.settle(i);
         }
         Ok(())
     }

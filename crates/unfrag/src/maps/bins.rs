@@ -11,8 +11,9 @@ use super::block::{BINS, Block, CLASSES, DRIFT, WAITS};
 use super::sizes::{FRAMES, MOVABLE, NIL};
 use super::tables::{Directory, Entries};
 
-/// Blocks that one search for the fullest puts where they belong.
-const SETTLED: usize = 64;
+/// Blocks that one search for the fullest puts where they belong: with a quarter of them it finds others than the fullest so
+/// often that fewer blocks become empty by themselves.
+const SETTLED: usize = 256;
 
 /// Blocks that can be emptied and are looked at, of a bin, for the one with the fewest frames in use.
 const LOOKED_AT: usize = 64;
@@ -44,13 +45,17 @@ impl Bins {
     }
 
     /// Puts a block into the bin where it belongs.
-    #[inline]
+    // Each free that changes more than counts comes by, so it is part of who calls it.
+    #[inline(always)]
     pub fn link<'m, D: Entries<'m>>(&mut self, of: &mut Directory<'m, D>, i: u32) {
         let b = of.block_mut(i);
-        let (class, bin) = self.belongs(b);
+        let (mut class, mut bin) = (b.class(), Block::bin_of(b.free()));
+        if !b.is_plain() && b.mt() == MOVABLE {
+            (class, bin) = self.belongs(b);
+            b.set_class(class);
+        }
         let head = core::mem::replace(&mut self.heads[class][bin], i);
         (b.next, b.prev) = (head, NIL);
-        b.set_class(class);
         b.set_bin(Some(bin));
         if head != NIL {
             of.block_mut(head).prev = i;
@@ -58,13 +63,15 @@ impl Bins {
         self.filled[class] |= 1 << bin;
     }
 
-    /// The class of a block, and its bin.
-    #[inline]
+    /// The class of a block of movable frames of which more is known, and its bin.
+    #[cold]
     fn belongs(&self, b: &Block) -> (usize, usize) {
-        match b.mt() {
-            MOVABLE if !b.can_be_emptied() => (WAITS, NEVER),
-            MOVABLE if b.is_waiting() => (WAITS, self.due(b)),
-            mt => (mt, Block::bin_of(b.free())),
+        if !b.can_be_emptied() {
+            (WAITS, NEVER)
+        } else if b.is_waiting() {
+            (WAITS, self.due(b))
+        } else {
+            (MOVABLE, Block::bin_of(b.free()))
         }
     }
 
@@ -155,6 +162,16 @@ impl Bins {
         chain(of, self.heads[class][bin])
     }
 
+    /// The blocks of movable frames: those that wait, then the fullest.
+    pub fn fullest_first<'a, 'm: 'a, D: Entries<'m>>(
+        &'a self,
+        of: &'a Directory<'m, D>,
+    ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
+        let bins = (0..BINS).filter(|bin| self.filled[MOVABLE] >> bin & 1 == 1);
+        let full = bins.flat_map(move |bin| chain(of, self.heads[MOVABLE][bin]));
+        self.waiting(of).chain(full)
+    }
+
     /// Begins a round: blocks that have waited for it may be tried again.
     pub fn begin_round<'m, D: Entries<'m>>(&mut self, of: &mut Directory<'m, D>) {
         self.round += 1;
@@ -178,6 +195,10 @@ impl Bins {
         for bin in high_bits(self.filled[MOVABLE]) {
             // A block in a later bin has more free frames, but for the drift.
             if best.is_some_and(|(used, _)| bin + DRIFT <= Block::bin_of(FRAMES - used)) {
+                break;
+            }
+            // So many are in use of each of its blocks, and more in earlier bins.
+            if FRAMES.saturating_sub(Block::most_free(bin)) > most {
                 break;
             }
             let (mut looked_at, mut i) = (0, self.heads[MOVABLE][bin]);

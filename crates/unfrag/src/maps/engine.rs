@@ -1,22 +1,16 @@
-//! Taking and giving blocks.
+//! The engine, and taking blocks.
 
 use super::bins::Bins;
 use super::block::{Block, DRIFT, WAITS};
-use super::error::GiveError;
 use super::gigabyte::{GigaBins, Gigabytes};
-use super::map::Map;
 use super::sizes::{
     BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, RECLAIMABLE, TYPES, UNMOVABLE, type_index,
 };
-use super::tables::{Directory, Entries, Gigabyte, WORDS};
-use crate::frame::{FrameIx, MigrateType, Order, Pfn};
-use crate::hint::prefetch;
+use super::tables::{Directory, Entries, Gigabyte, SKIP, WORDS};
+use crate::frame::{MigrateType, Order, Pfn};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
-
-/// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
-const AHEAD: usize = 16;
 
 /// Frames of a gigabyte.
 pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
@@ -30,8 +24,13 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// Words for the tables of one gigabyte: 0.173 bytes a frame.
-    pub const GIGABYTE: usize = WORDS;
+    /// Words for the tables of one gigabyte, wherever they begin: 0.173 bytes a frame.
+    pub const GIGABYTE: usize = WORDS + SKIP;
+
+    /// Whether some words have room for the tables of so many gigabytes.
+    pub fn fits(words: &[u64], gigabytes: usize) -> bool {
+        super::tables::fits(words, gigabytes)
+    }
 
     /// The memory for the tables of all gigabytes that some of the frames from `start` on are in.
     pub const fn of(start: Pfn, frames: u64) -> EngineLayout {
@@ -41,6 +40,7 @@ impl EngineLayout {
         let first = start.0 / GIGABYTE as u64;
         let last = start.0.saturating_add(frames - 1) / GIGABYTE as u64;
         let words = (last - first + 1).saturating_mul(WORDS as u64);
+        let words = words.saturating_add(SKIP as u64);
         EngineLayout {
             words: if words > usize::MAX as u64 {
                 usize::MAX
@@ -165,10 +165,16 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         Pfn(self.start + u64::from(n))
     }
 
+    /// Where a frame is in the span; far behind it, if before it.
+    #[inline]
+    pub(super) fn offset(&self, frame: u64) -> u64 {
+        frame.wrapping_sub(self.start)
+    }
+
     /// The number of a frame in the span.
     #[inline]
     pub(super) fn number(&self, frame: u64) -> Option<u32> {
-        let n = frame.wrapping_sub(self.start);
+        let n = self.offset(frame);
         (n < self.span()).then_some(n as u32)
     }
 
@@ -246,7 +252,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let base = self.start + u64::from(i * FRAMES);
         let map = self.of.map_mut(i);
         let mut got = 0;
-        if order == Order::ZERO {
+        // One that is taken singly leaves pairs whole. A batch has most of a block anyway.
+        if order == Order::ZERO && out.len() > 1 {
             got = map.take(base, out);
         } else {
             while got < out.len()
@@ -332,13 +339,14 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let is_single = order == Order::ZERO;
         let has_run = |&i: &u32| is_single || self.of.map(i).find_run(order).is_some();
         if mt == MOVABLE
+            && self.bins.filled(WAITS) != 0
             && let Some(i) = self.bins.waiting(&self.of).take(tried).find(has_run)
         {
             return Some(i);
         }
         let (only, orders) = self.only[mt];
         if orders >> order.0 & 1 == 1 {
-            if self.of.map(only).find_run(order).is_some() && self.is_binned(only, mt) {
+            if self.is_binned(only, mt) && self.of.map(only).find_run(order).is_some() {
                 return Some(only);
             }
             self.only[mt].1 &= !(1 << order.0);
@@ -378,9 +386,15 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         self.only[mt] = (i, 0);
     }
 
+    /// The orders of which a run that comes free in a block of a type has to be told.
+    #[inline]
+    pub(super) fn awaited(&self, mt: usize) -> u16 {
+        self.none[mt] | self.only[mt].1
+    }
+
     /// `2^order` frames from a place of a block on have come free: there may be a run again of which there was none.
     #[cold]
-    fn run_came(&mut self, i: u32, at: u32, order: Order) {
+    pub(super) fn run_came(&mut self, i: u32, at: u32, order: Order) {
         let mt = self.of.block(i).mt();
         let largest = self.of.map(i).largest_at(at, order);
         let has = ORDERS >> (ORDERS.ilog2() - u32::from(largest.0).min(ORDERS.ilog2()));
@@ -401,26 +415,36 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             return 0;
         }
         let blocks = Order(order.0 - BLOCK_ORDER.0);
-        let mut got = 0;
         if blocks == Order::ZERO && mt == MOVABLE {
-            got = self.gigabytes().take(out);
-            self.whole -= got as u32;
-        } else {
-            for slot in out.iter_mut() {
-                let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
-                    break;
-                };
-                self.take_whole_run(first, blocks);
-                *slot = first.into();
-                got += 1;
-            }
+            return self.take_whole_blocks(out);
         }
-        for slot in &mut out[..got] {
-            let first = *slot as u32;
+        let mut got = 0;
+        for slot in out.iter_mut() {
+            let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
+                break;
+            };
+            self.take_whole_run(first, blocks);
             self.use_whole(first, blocks, mt);
-            *slot = self.start + u64::from(first * FRAMES);
+            *slot = self.frame(first * FRAMES).0;
+            got += 1;
         }
         self.free -= (got as u64) << order.0;
+        got
+    }
+
+    /// Takes single whole blocks for what can be moved out of the best gigabyte.
+    fn take_whole_blocks(&mut self, out: &mut [u64]) -> usize {
+        let Some((g, got)) = self.gigabytes().take(out) else {
+            return 0;
+        };
+        let base = self.start + u64::from(g) * u64::from(GIGABYTE);
+        let tables = self.of.of_mut(g);
+        for slot in &mut out[..got] {
+            tables.block_mut(*slot as u32).use_whole(MOVABLE);
+            *slot = base + *slot * u64::from(FRAMES);
+        }
+        self.whole -= got as u32;
+        self.free -= (got as u64) << BLOCK_ORDER.0;
         got
     }
 
@@ -428,10 +452,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     #[inline]
     pub(super) fn use_whole(&mut self, first: u32, blocks: Order, mt: usize) {
         for i in first..first + blocks.frames() {
-            let b = self.of.block_mut(i);
-            b.set_mt(mt);
-            b.set_intact(true);
-            b.take(mt, FRAMES);
+            self.of.block_mut(i).use_whole(mt);
             if mt != MOVABLE {
                 self.gigabytes().taint(i, true);
             }
@@ -442,6 +463,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     #[inline]
     pub(super) fn count_free(&mut self, frames: i64) {
         self.free = self.free.wrapping_add_signed(frames);
+    }
+
+    /// Counts blocks that are free as a whole from now on.
+    pub(super) fn count_whole(&mut self, blocks: u32) {
+        self.whole += blocks;
     }
 
     /// Counts frames that are memory, and free, from now on.
@@ -465,187 +491,6 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     pub(super) fn take_whole_run(&mut self, first: u32, blocks: Order) {
         self.gigabytes().remove(first, blocks);
         self.whole -= blocks.frames();
-    }
-
-    /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
-    /// block that is not in use as a whole is refused; all others are free then.
-    ///
-    /// # Errors
-    /// [`GiveError`], for the first block that was refused.
-    #[inline]
-    pub fn give(&mut self, blocks: &[u64], order: Order, mt: MigrateType) -> Result<(), GiveError> {
-        let mt = type_index(mt);
-        if order == Order::ZERO {
-            return self.give_singles(blocks, mt);
-        }
-        if order == BLOCK_ORDER {
-            return self.give_wholes(blocks, mt);
-        }
-        let mut result = Ok(());
-        for &frame in blocks {
-            result = result.and(self.give_block(frame, order, mt));
-        }
-        result
-    }
-
-    /// Gives back `frames` frames from `start` on, which are parts of what was taken.
-    ///
-    /// # Errors
-    /// [`GiveError`], if there are none, or if some are beyond the span: nothing has changed then; or for the first aligned
-    /// part that is not in use as a whole: all others are free then.
-    pub fn give_range(
-        &mut self,
-        start: Pfn,
-        frames: u64,
-        mt: MigrateType,
-    ) -> Result<(), GiveError> {
-        let (first, end) = self.range(start, frames)?;
-        let mut result = Ok(());
-        for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), LARGEST_ORDER) {
-            result = result.and(self.give(&[self.frame(ix.0).0], order, mt));
-        }
-        result
-    }
-
-    /// Has the lines of a frame's block in the cache soon.
-    #[inline]
-    fn fetch(&mut self, frame: u64) {
-        let block = self.number(frame).map(|n| n / FRAMES);
-        if let Some((block, map)) = block.and_then(|i| self.of.block_and_map(i)) {
-            prefetch(map);
-            prefetch(block);
-        }
-    }
-
-    /// Gives whole blocks back. The map of one that was never broken up is not touched.
-    fn give_wholes(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
-        for &frame in frames {
-            let n = self.number(frame);
-            if let Some(block) = n.and_then(|n| self.of.find(n / FRAMES)) {
-                prefetch(block);
-            }
-        }
-        let mut result = Ok(());
-        let mut given = 0;
-        for &frame in frames {
-            let n = self.number(frame).filter(|n| n.is_multiple_of(FRAMES));
-            let i = n.map_or(u32::MAX, |n| n / FRAMES);
-            let Some((b, _)) = self.of.block_and_map(i).filter(|(b, _)| b.is_intact_of(mt)) else {
-                result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
-                continue;
-            };
-            b.set_intact(false);
-            b.give(mt, FRAMES);
-            given += 1;
-            self.gigabytes().add_block(i, mt != MOVABLE);
-        }
-        self.whole += given;
-        self.free += u64::from(given) * u64::from(FRAMES);
-        result
-    }
-
-    /// Gives single frames back. Most only count.
-    fn give_singles(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
-        for &frame in frames.iter().take(AHEAD) {
-            self.fetch(frame);
-        }
-        let mut result = Ok(());
-        let mut only_counted = 0;
-        for (at, &frame) in frames.iter().enumerate() {
-            if let Some(&next) = frames.get(at + AHEAD) {
-                self.fetch(next);
-            }
-            let n = self.number(frame).unwrap_or(u32::MAX);
-            if let Some((b, map)) = self.of.block_and_map(n / FRAMES)
-                && b.only_counts(mt)
-                && map.set(n % FRAMES)
-            {
-                b.give(mt, 1);
-                only_counted += 1;
-                if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
-                    self.run_came(n / FRAMES, n % FRAMES, Order::ZERO);
-                }
-            } else {
-                result = result.and(self.give_block(frame, Order::ZERO, mt));
-            }
-        }
-        self.free += only_counted;
-        result
-    }
-
-    #[inline(never)]
-    fn give_block(&mut self, frame: u64, order: Order, mt: usize) -> Result<(), GiveError> {
-        let at = Pfn(frame);
-        // A span begins at a multiple of the largest block.
-        if order > LARGEST_ORDER || frame & (u64::from(order.frames()) - 1) != 0 {
-            return Err(GiveError::NotABlock(at));
-        }
-        let n = self.number(frame).ok_or(GiveError::NoMemory(at))?;
-        let i = n / FRAMES;
-        if order < BLOCK_ORDER {
-            if self.has_absent(i, n % FRAMES, order) {
-                return Err(GiveError::NoMemory(at));
-            }
-            let Some((b, map)) = self.of.block_and_map(i) else {
-                return Err(GiveError::NoMemory(at));
-            };
-            if b.is_intact() {
-                break_up(map, b);
-            }
-            if !map.set_run(n % FRAMES, order) {
-                return Err(GiveError::NotTaken(at));
-            }
-            if is_awaited(self.none[b.mt()] | self.only[b.mt()].1, map, n % FRAMES) {
-                self.run_came(i, n % FRAMES, order);
-            }
-            self.given(i, order.frames(), mt);
-            return Ok(());
-        }
-        let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
-        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(is));
-        if is(|b| b.absent() > 0) {
-            return Err(GiveError::NoMemory(at));
-        }
-        if is(|b| b.in_use() < FRAMES) {
-            return Err(GiveError::NotTaken(at));
-        }
-        for i in i..last {
-            if let Some((b, map)) = self.of.block_and_map(i) {
-                if !b.is_intact() {
-                    *map = Map::FULL;
-                }
-                b.set_intact(false);
-                self.given(i, FRAMES, mt);
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts frames of a block whose bits have been set. All of them were in use.
-    #[inline]
-    fn given(&mut self, i: u32, frames: u32, mt: usize) {
-        let b = self.of.block_mut(i);
-        let was_tainted = b.is_tainted();
-        b.give_back(mt, frames);
-        let (free, own, is_apart) = (b.free(), b.used(b.mt()), b.is_apart());
-        let (is_tried, waits) = (b.is_tried(), b.class() == WAITS);
-        if was_tainted && !b.is_tainted() {
-            self.gigabytes().taint(i, false);
-            if waits {
-                // For this: it goes where it belongs.
-                self.unbin(i);
-            }
-        }
-        if is_tried {
-            self.forget_if_freed(i);
-        }
-        self.settle(i);
-        if !is_apart {
-            self.free += u64::from(frames);
-        }
-        if own == 0 && free < FRAMES {
-            self.retype_by_content(i);
-        }
     }
 
     /// A block that holds nothing of its own type any more has that of what it holds.
@@ -707,19 +552,3 @@ impl<D> Engine<'_, D> {
 
 /// Orders of runs within a block, a bit each.
 const ORDERS: u16 = (1 << BLOCK_ORDER.0) - 1;
-
-/// Whether a run of the lowest of some orders is free around a frame.
-#[inline]
-fn is_awaited(orders: u16, map: &Map, at: u32) -> bool {
-    orders != 0 && {
-        let order = Order(orders.trailing_zeros() as u8);
-        map.is_free_run(at & !(order.frames() - 1), order)
-    }
-}
-
-/// A block that is in use as a whole is about to be given back in parts.
-#[cold]
-fn break_up(map: &mut Map, block: &mut Block) {
-    *map = Map::EMPTY;
-    block.set_intact(false);
-}

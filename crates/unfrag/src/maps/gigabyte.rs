@@ -5,54 +5,8 @@
 use super::map::Map;
 use super::sizes::{FRAMES, NIL};
 use super::tables::{Directory, Entries};
+use super::whole::{BINS, Whole};
 use crate::frame::Order;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
-
-/// Bins of each kind.
-const BINS: usize = 16;
-
-/// Whole free blocks of a gigabyte.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
-#[repr(C)]
-pub(super) struct Whole {
-    /// Its blocks that are free as a whole.
-    pub whole: Map,
-    /// Those of them that have been reported to a host since they came free.
-    pub reported: Map,
-    next: u32,
-    prev: u32,
-    /// How many blocks are.
-    pub free: u16,
-    /// Blocks that hold something that cannot be moved.
-    pub tainted: u16,
-    pad: [u32; 13],
-}
-
-const _: () = assert!(size_of::<Whole>() == 192, "three cache lines");
-
-impl Whole {
-    pub const EMPTY: Whole = Whole {
-        whole: Map::EMPTY,
-        reported: Map::EMPTY,
-        next: NIL,
-        prev: NIL,
-        free: 0,
-        tainted: 0,
-        pad: [0; 13],
-    };
-
-    /// The bin of one with so many free and tainted blocks.
-    #[inline]
-    const fn bin_of(free: u16, tainted: u16) -> usize {
-        let of = free.saturating_sub(1) as usize * BINS / FRAMES as usize;
-        if tainted > 0 { BINS + of } else { of }
-    }
-
-    #[inline]
-    fn bin(&self) -> usize {
-        Whole::bin_of(self.free, self.tainted)
-    }
-}
 
 /// The heads of the bins: clean gigabytes, then tainted ones; each from few free blocks to many.
 #[derive(Debug)]
@@ -119,18 +73,10 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
 
     /// Counts free and tainted blocks of a gigabyte, and puts it where it then belongs.
     #[inline]
-    fn count(&mut self, g: u32, free: i32, tainted: i32) {
-        let own = self.own(g);
-        let (old_free, old_bin) = (own.free, own.bin());
-        let free = (i32::from(own.free) + free) as u16;
-        let tainted = (i32::from(own.tainted) + tainted) as u16;
-        let stays = old_free > 0 && free > 0 && Whole::bin_of(free, tainted) == old_bin;
-        if !stays {
+    pub fn count(&mut self, g: u32, free: i32, tainted: i32) {
+        if !self.own(g).count(free, tainted) {
             self.unlink(g);
-        }
-        let own = self.own(g);
-        (own.free, own.tainted) = (free, tainted);
-        if !stays {
+            self.own(g).add(free, tainted);
             self.link(g);
         }
     }
@@ -149,14 +95,6 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, order.frames() as i32, 0);
     }
 
-    /// Block `i` is free as a whole from now on, and holds nothing any more: it was tainted, or not.
-    #[inline]
-    pub fn add_block(&mut self, i: u32, was_tainted: bool) {
-        let g = i / FRAMES;
-        self.own(g).whole.set(i % FRAMES);
-        self.count(g, 1, if was_tainted { -1 } else { 0 });
-    }
-
     /// They are not any more.
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {
@@ -167,18 +105,19 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, -(order.frames() as i32), 0);
     }
 
-    /// Takes single whole free blocks for what can be moved out of the best gigabyte. Returns how many.
+    /// Takes single whole free blocks for what can be moved out of the best gigabyte: their places in it. Returns which one
+    /// it is, and how many there were.
     #[inline]
-    pub fn take(&mut self, out: &mut [u64]) -> usize {
-        if self.bins.filled == 0 {
-            return 0;
-        }
-        let g = self.bins.heads[self.bins.filled.trailing_zeros() as usize];
+    pub fn take(&mut self, out: &mut [u64]) -> Option<(u32, usize)> {
+        let best = self.bins.filled.trailing_zeros() as usize;
+        let &g = self.bins.heads.get(best)?;
         let own = self.own(g);
-        let got = own.whole.take(u64::from(g * FRAMES), out);
+        let got = own.whole.take(0, out);
         own.reported.keep(&own.whole);
-        self.count(g, -(got as i32), 0);
-        got
+        if !own.count(-(got as i32), 0) {
+            self.count(g, -(got as i32), 0);
+        }
+        Some((g, got))
     }
 
     /// The best `2^order` whole free blocks for what can be moved: in a clean gigabyte, the fullest one, at its start; or

@@ -2,7 +2,7 @@
 
 use super::sizes::FRAMES;
 use crate::frame::Order;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout, transmute_mut};
 
 /// Bits of a word.
 const WORD: u32 = u64::BITS;
@@ -24,6 +24,15 @@ const STARTS: [u64; WORD_ORDER as usize] = {
     }
     starts
 };
+
+/// Sets the bit with a number, modulo those of a word; false if it was set.
+#[inline(always)]
+fn set(word: &mut u64, i: u64) -> bool {
+    let bit = 1 << (i % u64::from(WORD));
+    let was_clear = *word & bit == 0;
+    *word |= bit;
+    was_clear
+}
 
 impl Map {
     pub const EMPTY: Map = Map([0; 8]);
@@ -56,10 +65,16 @@ impl Map {
     /// Sets a bit; false if it was set.
     #[inline]
     pub fn set(&mut self, i: u32) -> bool {
-        let (word, bit) = (&mut self.0[(i / WORD) as usize], 1 << (i % WORD));
-        let was_clear = *word & bit == 0;
-        *word |= bit;
-        was_clear
+        set(&mut self.0[(i / WORD) as usize], i.into())
+    }
+
+    /// Sets the bit of a frame in the maps of a gigabyte, by the last bits of its number; false if it was set.
+    #[inline(always)]
+    pub fn set_of(maps: &mut [Map; FRAMES as usize], frame: u64) -> bool {
+        // As one array of words, which takes fewer steps to find one in.
+        let words: &mut [u64; (FRAMES * FRAMES / WORD) as usize] = transmute_mut!(maps);
+        let at = (frame / u64::from(WORD)) as usize % words.len();
+        set(&mut words[at], frame)
     }
 
     /// Clears the bits that are clear in another map.
@@ -75,8 +90,16 @@ impl Map {
         let mut got = 0;
         for (w, word) in self.0.iter_mut().enumerate() {
             let mut rest = *word;
+            let first = base + u64::from(w as u32 * WORD);
+            if rest == !0
+                && let Some(all) = out.get_mut(got..got + WORD as usize)
+            {
+                // All of a word: without a look at each bit.
+                (first..).zip(all).for_each(|(n, to)| *to = n);
+                (rest, got) = (0, got + WORD as usize);
+            }
             while rest != 0 && got < out.len() {
-                out[got] = base + u64::from(w as u32 * WORD + rest.trailing_zeros());
+                out[got] = first + u64::from(rest.trailing_zeros());
                 rest &= rest - 1;
                 got += 1;
             }
@@ -313,12 +336,27 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_a_gigabyte_is_set_in_the_map_of_its_block() {
+        let mut maps = [Map::EMPTY; FRAMES as usize];
+        for frame in (0..1u64 << 18).step_by(if cfg!(miri) { 9973 } else { 97 }) {
+            // What is above the numbers of a gigabyte tells nothing.
+            assert!(Map::set_of(&mut maps, frame | 5 << 18));
+            assert!(!Map::set_of(&mut maps, frame), "once");
+            let (block, place) = (frame / 512, (frame % 512) as u32);
+            assert!(!maps[block as usize].set(place));
+            maps[block as usize].clear_run(place, Order(0));
+            assert!(maps.iter().all(|map| *map == Map::EMPTY));
+        }
+    }
+
+    #[test]
     fn single_frames_are_taken_from_the_lowest_on() {
-        for map in maps() {
-            let (mut m, mut out) = (map, [0; 40]);
-            let got = m.take(1000, &mut out);
+        // Less than a word, a word, and more.
+        for (map, most) in maps().flat_map(|map| [40, 64, 150].map(|most| (map, most))) {
+            let (mut m, mut out) = (map, [0; 150]);
+            let got = m.take(1000, &mut out[..most]);
             let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
-            assert_eq!(got, free.len().min(40));
+            assert_eq!(got, free.len().min(most));
             let lowest: Vec<u64> = free[..got].iter().map(|&i| u64::from(i) + 1000).collect();
             assert_eq!(out[..got], lowest);
             assert!(out[..got].iter().all(|&i| m.set(i as u32 - 1000)));

@@ -54,19 +54,12 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         Ok(())
     }
 
-    /// Takes the `frames` frames from `start` on, which are all free, for a request of a type.
+    /// Whether all of the `frames` frames from `start` on are free, so that [`take_range`](Engine::take_range) takes them.
     ///
     /// # Errors
-    /// [`GiveError`], if there are none, or if some of them is not free, or no memory; nothing has changed then.
-    pub fn take_range(
-        &mut self,
-        start: Pfn,
-        frames: u64,
-        mt: MigrateType,
-    ) -> Result<(), GiveError> {
-        let mt = type_index(mt);
-        let pieces = self.pieces(start, frames)?;
-        for (ix, order) in pieces.clone() {
+    /// [`GiveError`], if there are none, or if some of them is not free, or no memory.
+    pub fn can_take(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {
+        for (ix, order) in self.pieces(start, frames)? {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
             if self.has_absent(i, at, order) {
                 return Err(GiveError::NoMemory(self.frame(ix.0)));
@@ -77,7 +70,22 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
                 return Err(GiveError::InUse(self.frame(ix.0)));
             }
         }
-        for (ix, order) in pieces {
+        Ok(())
+    }
+
+    /// Takes the `frames` frames from `start` on, which are all free, for a request of a type.
+    ///
+    /// # Errors
+    /// As [`can_take`](Engine::can_take); nothing has changed then.
+    pub fn take_range(
+        &mut self,
+        start: Pfn,
+        frames: u64,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        self.can_take(start, frames)?;
+        let mt = type_index(mt);
+        for (ix, order) in self.pieces(start, frames)? {
             let i = ix.0 / FRAMES;
             if self.of.block(i).is_whole() {
                 self.take_whole_run(i, Order::ZERO);

@@ -30,3 +30,6 @@ pub(super) const FRAMES: u32 = BLOCK_ORDER.frames();
 
 /// No block, and no gigabyte: there are fewer.
 pub(super) const NIL: u32 = u32::MAX;
+
+/// Blocks of a gigabyte that may be partly memory.
+pub(super) const ABSENT: usize = 64;

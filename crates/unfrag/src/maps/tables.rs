@@ -3,11 +3,11 @@
 //!
 //! Invariant: a block that is in a bin, and a gigabyte that is, have tables.
 
-use super::absent::ABSENT;
 use super::block::Block;
-use super::gigabyte::Whole;
 use super::map::Map;
-use super::sizes::FRAMES;
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER};
+use super::whole::Whole;
+use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a gigabyte.
@@ -24,22 +24,35 @@ pub(super) struct Tables {
     blocks: [Block; BLOCKS],
 }
 
-/// Words of a gigabyte's tables, wherever they begin.
-pub(super) const WORDS: usize = (size_of::<Tables>() + align_of::<Tables>()) / 8 - 1;
+/// Words of a gigabyte's tables, which begin at a cache line.
+pub(super) const WORDS: usize = size_of::<Tables>() / 8;
+
+/// Words that may have to be left out before the first tables.
+pub(super) const SKIP: usize = align_of::<Tables>() / 8 - 1;
+
+/// Whether some words have room for the tables of so many gigabytes.
+pub(super) fn fits(supply: &[u64], gigabytes: usize) -> bool {
+    let words = gigabytes.checked_mul(WORDS);
+    let words = words.and_then(|words| words.checked_add(skip(supply)));
+    gigabytes == 0 || words.is_some_and(|words| words <= supply.len())
+}
+
+/// Words before the first cache line.
+fn skip(supply: &[u64]) -> usize {
+    supply.as_ptr().align_offset(align_of::<Tables>()).min(SKIP)
+}
 
 impl Tables {
-    /// Tables in the first words of `supply`, which has [`WORDS`] at least: of a gigabyte without memory.
+    /// Tables in the first words of `supply`, if there are enough: of a gigabyte without memory.
     fn new<'m>(supply: &mut &'m mut [u64]) -> Option<&'m mut Tables> {
-        let words = core::mem::take(supply);
-        if words.len() < WORDS {
-            *supply = words;
+        if !fits(supply, 1) {
             return None;
         }
+        let words = core::mem::take(supply);
+        let (_, words) = words.split_at_mut(skip(words));
         let (own, rest) = words.split_at_mut(WORDS);
         *supply = rest;
-        let skip = own.as_ptr().align_offset(align_of::<Tables>()).min(7);
-        let bytes = own.get_mut(skip..)?.as_mut_bytes();
-        let (tables, _) = Tables::mut_from_prefix(bytes).ok()?;
+        let tables = Tables::mut_from_bytes(own.as_mut_bytes()).ok()?;
         tables.maps.fill(Map::EMPTY);
         tables.absent.fill(Map::EMPTY);
         tables.whole = Whole::EMPTY;
@@ -58,11 +71,17 @@ impl Tables {
     }
 
     /// Aligned runs of so many blocks, a power of two.
-    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> {
+    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> + Clone {
         self.blocks.chunks_exact(blocks as usize)
     }
 
-    fn into_words<'m>(self: &'m mut Tables) -> Option<&'m mut [u64]> {
+    /// A block, by the last bits of its number.
+    #[inline]
+    pub fn block_mut(&mut self, i: u32) -> &mut Block {
+        &mut self.blocks[(i % FRAMES) as usize]
+    }
+
+    fn words_mut(&mut self) -> Option<&mut [u64]> {
         <[u64]>::mut_from_bytes(self.as_mut_bytes()).ok()
     }
 }
@@ -150,6 +169,54 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         all.filter_map(|(g, own)| Some((g, own.0.as_deref()?)))
     }
 
+    /// The tables of the gigabyte of a frame, by its number in the span, and the place of its block there. Any number will
+    /// do: what is before the span is far behind it.
+    #[inline(always)]
+    fn at(&mut self, frame: u64) -> Option<(&mut Tables, usize)> {
+        let g = usize::try_from(frame >> LARGEST_ORDER.0).ok()?;
+        let tables = self.of.as_mut().get_mut(g)?.0.as_deref_mut()?;
+        Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
+    }
+
+    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts. False, and
+    /// nothing has changed, if it is to do more, or cannot be given back.
+    #[inline(always)]
+    pub fn count(&mut self, frame: u64, mt: usize) -> bool {
+        let Some((tables, at)) = self.at(frame) else {
+            return false;
+        };
+        let block = &mut tables.blocks[at];
+        let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
+        if counts {
+            block.give(mt, 1);
+        }
+        counts
+    }
+
+    /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.
+    #[inline(always)]
+    pub fn of_block(&mut self, frame: u64) -> Option<(&mut Block, &mut Whole)> {
+        let (tables, at) = self.at(frame)?;
+        Some((&mut tables.blocks[at], &mut tables.whole))
+    }
+
+    /// Has the lines of a frame's block and map in the cache soon.
+    #[inline(always)]
+    pub fn fetch(&mut self, frame: u64) {
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.maps[at]);
+            prefetch(&tables.blocks[at]);
+        }
+    }
+
+    /// The same for its block alone.
+    #[inline(always)]
+    pub fn fetch_block(&mut self, frame: u64) {
+        if let Some((tables, at)) = self.at(frame) {
+            prefetch(&tables.blocks[at]);
+        }
+    }
+
     /// A block and its map, if it has some.
     #[inline]
     pub fn block_and_map(&mut self, i: u32) -> Option<(&mut Block, &mut Map)> {
@@ -211,6 +278,6 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     pub fn unmake(&mut self, g: u32) -> Option<&'m mut [u64]> {
         let entry = self.of.as_mut().get_mut(g as usize)?;
         let is_empty = entry.0.as_deref().is_some_and(|t| !t.has_memory());
-        entry.0.take_if(|_| is_empty)?.into_words()
+        entry.0.take_if(|_| is_empty)?.words_mut()
     }
 }

@@ -23,6 +23,21 @@ pub enum Broken {
     Total,
 }
 
+impl core::fmt::Display for Broken {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        let (what, at) = match self {
+            Broken::Count(at) => ("the counts of the block", at),
+            Broken::Absent(at) => ("the absent frames of the block", at),
+            Broken::Bin(at) => ("the bin and type of the block", at),
+            Broken::Gigabyte(at) => ("the whole free blocks of the gigabyte", at),
+            Broken::Total => return f.write_str("the totals are not the sums of the blocks"),
+        };
+        write!(f, "{what} at frame {:#x} are not what its map says", at.0)
+    }
+}
+
+impl core::error::Error for Broken {}
+
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Checks every invariant.
     ///

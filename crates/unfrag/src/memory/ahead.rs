@@ -15,10 +15,12 @@ pub(crate) struct Ahead {
 
 // Orderings: numbers that stand for themselves. A look that two threads count as one changes nothing.
 impl Ahead {
-    pub const NEW: Ahead = Ahead {
-        looks: AtomicU32::new(0),
-        shift: AtomicU32::new(0),
-    };
+    pub const fn new() -> Ahead {
+        Ahead {
+            looks: AtomicU32::new(0),
+            shift: AtomicU32::new(0),
+        }
+    }
 
     /// Counts a look. True, if it is time to try.
     pub fn is_due(&self) -> bool {
@@ -47,7 +49,7 @@ mod tests {
     /// Each try in vain doubles the looks that are passed over; one that gains something ends that.
     #[test]
     fn tries_in_vain_are_made_more_seldom() {
-        let ahead = Ahead::NEW;
+        let ahead = Ahead::new();
         let looks = |ahead: &Ahead| 1 + (0..200).take_while(|_| !ahead.is_due()).count();
         for passed in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
             assert_eq!(looks(&ahead), passed);

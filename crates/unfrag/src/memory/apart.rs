@@ -7,7 +7,7 @@
 
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
-use crate::memory::config::GIGABYTE;
+use crate::memory::config::{GIGABYTE, MAX_NODES};
 use crate::memory::shards::Memory;
 use crate::memory::totals::Floor;
 use lock_api::RawMutex;
@@ -20,10 +20,34 @@ const RACES: u32 = 8;
 pub(crate) enum Stop {
     /// There is no such run, or none that can be emptied.
     Nothing,
-    /// It would leave fewer free frames than the min watermark.
-    Short,
+    /// It would leave fewer free frames of this node than its min watermark.
+    Short(NodeId),
     /// Some of it is no memory, or stays where it is, or is set apart by somebody else.
     Wrong(GiveError),
+}
+
+/// Some of the nodes, a bit each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes(u32);
+
+const _: () = assert!(MAX_NODES <= 32, "a bit each");
+
+impl Nodes {
+    pub const ALL: Nodes = Nodes(!0);
+
+    /// This one alone; none, if there is no such node.
+    pub fn only(node: NodeId) -> Nodes {
+        Nodes(1u32.checked_shl(node.0.into()).unwrap_or(0))
+    }
+
+    /// All of these but one.
+    pub fn without(self, node: NodeId) -> Nodes {
+        Nodes(self.0 & !Nodes::only(node).0)
+    }
+
+    fn has(self, node: u8) -> bool {
+        self.0 & Nodes::only(NodeId(node)).0 != 0
+    }
 }
 
 /// Frames, in whole blocks.
@@ -90,8 +114,19 @@ impl<'m, R: RawMutex> Memory<'m, R> {
 
     /// Aligned runs of `2^order` frames, of order 9 to 18, that are free as a whole.
     pub fn whole_runs(&self, order: Order) -> u32 {
+        self.whole_runs_of(order, Nodes::ALL)
+    }
+
+    /// The same of some nodes.
+    pub(crate) fn whole_runs_of(&self, order: Order, nodes: Nodes) -> u32 {
         let of = |shard| self.with(shard, |e| e.whole_runs(order)).unwrap_or(0);
-        (0..self.spans().len()).map(of).sum()
+        self.shards_on(nodes).map(of).sum()
+    }
+
+    /// The shards of some nodes.
+    fn shards_on(&self, nodes: Nodes) -> impl Iterator<Item = usize> + use<'_, 'm, R> {
+        let spans = self.spans().iter().enumerate();
+        spans.filter_map(move |(shard, span)| nodes.has(span.node).then_some(shard))
     }
 
     /// Begins a round of evacuation: blocks that have waited for it may be tried again.
@@ -119,24 +154,18 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         })
     }
 
-    /// Reserves so many free frames of a shard's node, all or none, down to the min watermark.
-    fn reserve_frames(&self, shard: usize, frames: u32) -> bool {
-        let node = self.node(shard);
-        let granted = node.reserve(frames as usize, Order::ZERO, Floor::Min);
-        let is_all = granted == frames as usize;
-        if !is_all {
-            node.add(granted, Order::ZERO);
-        }
-        is_all
-    }
-
     /// Sets the run of `2^order` frames apart that is the cheapest to empty. Returns its first frame.
     ///
     /// # Errors
     /// [`Stop`], if there is none, or if it would leave too few free frames.
-    pub(crate) fn set_cheapest_apart(&self, order: Order, seek: Seek) -> Result<Pfn, Stop> {
+    pub(crate) fn set_cheapest_apart(
+        &self,
+        order: Order,
+        seek: Seek,
+        nodes: Nodes,
+    ) -> Result<Pfn, Stop> {
         for _ in 0..RACES {
-            let (shard, g) = self.cheapest(order, seek).ok_or(Stop::Nothing)?;
+            let (shard, g) = self.cheapest(order, seek, nodes).ok_or(Stop::Nothing)?;
             let set = self.with(shard, |e| {
                 let found = match g {
                     Some(g) => e.cheapest_run(g, order, seek),
@@ -145,8 +174,8 @@ impl<'m, R: RawMutex> Memory<'m, R> {
                 let (_, first) = found?;
                 let blocks = 1 << (order.0 - BLOCK_ORDER.0);
                 let free = e.free_of(first, blocks).ok()?;
-                if !self.reserve_frames(shard, free) {
-                    return Some(Err(Stop::Short));
+                if !self.node(shard).reserve_all(free.into(), Floor::Min) {
+                    return Some(Err(Stop::Short(NodeId(self.spans()[shard].node))));
                 }
                 let set = e.set_apart(first, blocks).map_err(Stop::Wrong);
                 Some(set.map(|_| first))
@@ -161,14 +190,14 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     }
 
     /// Whether there is a run that could be set apart.
-    pub(crate) fn has_run(&self, order: Order, seek: Seek) -> bool {
-        self.cheapest(order, seek).is_some()
+    pub(crate) fn has_run(&self, order: Order, seek: Seek, nodes: Nodes) -> bool {
+        self.cheapest(order, seek, nodes).is_some()
     }
 
     /// The shard of the cheapest run, and its gigabyte; no gigabyte, for a single block in use, which bins find.
-    fn cheapest(&self, order: Order, seek: Seek) -> Option<(usize, Option<u32>)> {
+    fn cheapest(&self, order: Order, seek: Seek, nodes: Nodes) -> Option<(usize, Option<u32>)> {
         let mut best: Option<(u32, (usize, Option<u32>))> = None;
-        for shard in 0..self.spans().len() {
+        for shard in self.shards_on(nodes) {
             let by_bins = order == BLOCK_ORDER && seek.in_use_only;
             let gigabytes = match by_bins {
                 true => 0..1,
@@ -222,8 +251,8 @@ impl<'m, R: RawMutex> Memory<'m, R> {
             let (first, blocks) = part.blocks();
             let set = self.with(part.shard, |e| {
                 let free = e.free_of(first, blocks).map_err(Stop::Wrong)?;
-                if !self.reserve_frames(part.shard, free) {
-                    return Err(Stop::Short);
+                if !self.node(part.shard).reserve_all(free.into(), Floor::Min) {
+                    return Err(Stop::Short(NodeId(self.spans()[part.shard].node)));
                 }
                 e.set_apart(first, blocks).map_err(Stop::Wrong)
             });
@@ -284,8 +313,10 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         if node.reserve(1, order, Floor::Min) == 0 {
             return None;
         }
-        let own = NodeId(self.spans()[first].node);
-        let others = self.shards_of(own).filter(|&s| s != first);
+        let own = self.spans()[first];
+        // What only low addresses serve is left to who needs it.
+        let may = |&s: &usize| s != first && (own.is_low || !self.spans()[s].is_low);
+        let others = self.shards_of(NodeId(own.node)).filter(may);
         let mut all = core::iter::once(first).chain(others);
         let got = all.find_map(|s| self.with(s, |e| e.take_near(order, huge)).flatten());
         if got.is_none() {

@@ -4,16 +4,19 @@ use crate::frame::{NodeId, Pfn};
 use crate::local::Barrier;
 use crate::local::arrays::SINGLES;
 use crate::local::slot::Slots;
-use crate::maps::{EngineLayout, LARGEST_ORDER};
+use crate::maps::{Engine, EngineLayout, LARGEST_ORDER};
 
 /// Most shards, of all areas.
-pub const MAX_SHARDS: usize = 32;
+pub const MAX_SHARDS: usize = 16;
 
 /// Most nodes.
 pub const MAX_NODES: usize = 16;
 
 /// Frames of a gigabyte, at which areas and shards begin.
 pub(crate) const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;
+
+/// Gigabytes of a shard, at most.
+const MOST: u64 = <Engine<'static>>::MOST as u64;
 
 /// Where there may be memory of a node, now or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +131,8 @@ pub enum StartError {
     Area(Area),
     /// An area begins before the end of the one before it, or ends beyond 2^64.
     Overlap(Area),
+    /// A shard of an area has more gigabytes than [`Engine::MOST`].
+    TooLarge(Area),
     /// An area is of a node that is too large a number.
     Node(NodeId),
     /// There are more shards than [`MAX_SHARDS`], in all areas.
@@ -154,6 +159,11 @@ impl core::fmt::Display for StartError {
                 f,
                 "the area at frame {:#x} begins before the one before it ends, or ends beyond the last address: name areas by their addresses, lowest first",
                 a.start.0
+            ),
+            StartError::TooLarge(a) => write!(
+                f,
+                "the area at frame {:#x} has more than {} gigabytes for each of its shards: give it more of them",
+                a.start.0, MOST
             ),
             StartError::Node(n) => write!(
                 f,
@@ -252,28 +262,38 @@ impl MemoryConfig {
     }
 
     /// What is wrong with it.
-    pub(crate) fn check(&self) -> Result<(), StartError> {
-        let mut shards = 0usize;
+    pub(crate) const fn check(&self) -> Result<(), StartError> {
+        let (mut i, mut shards) = (0, 0usize);
         let mut end = 0;
-        for &area in self.areas.iter() {
+        while i < self.areas.len() {
+            let area = self.areas.of[i];
             let gigabytes = area.frames.div_ceil(GIGABYTE);
             let is_aligned = area.start.0.is_multiple_of(GIGABYTE);
             let fits = area.shards > 0 && area.shards as u64 <= gigabytes;
             if !is_aligned || !fits {
                 return Err(StartError::Area(area));
             }
-            let frames = gigabytes.checked_mul(GIGABYTE);
-            let ends = frames.and_then(|frames| area.start.0.checked_add(frames));
-            let Some(ends) = ends.filter(|_| area.start.0 >= end) else {
-                return Err(StartError::Overlap(area));
+            let ends = match gigabytes.checked_mul(GIGABYTE) {
+                Some(frames) => area.start.0.checked_add(frames),
+                None => None,
             };
-            if usize::from(area.node.0) >= MAX_NODES {
+            let ends = match ends {
+                Some(ends) if area.start.0 >= end => ends,
+                _ => return Err(StartError::Overlap(area)),
+            };
+            if gigabytes.div_ceil(area.shards as u64) > MOST {
+                return Err(StartError::TooLarge(area));
+            }
+            if area.node.0 as usize >= MAX_NODES {
                 return Err(StartError::Node(area.node));
             }
             end = ends;
             shards = shards.saturating_add(area.shards);
+            i += 1;
         }
-        let shards = shards.max(self.areas.count);
+        if shards < self.areas.count {
+            shards = self.areas.count;
+        }
         if shards > MAX_SHARDS {
             return Err(StartError::TooManyShards(shards));
         }

@@ -1,19 +1,20 @@
-//! Many CPUs on one memory: [`Memory`], the memory in shards, each under its own lock; and [`Local`], what one CPU takes and
+//! Many CPUs on one memory: [`Memory`], the memory in shards, each under its own lock; and [`Local`](crate::Local), what one CPU takes and
 //! gives without a lock.
 //!
 //! A `Local` keeps free frames in arrays, one for each type and each order that is frequent. An allocation pops, a free
-//! pushes. An empty array is refilled, a full one drained by half, in one batch under a shard's lock: the lock, the
-//! watermark and the misses of the maps are paid once for up to 64 frames. The maps take what a `Local` keeps as in use; so
-//! a frame that is freed twice is found when the batch with it is given back.
+//! pushes. An empty array is refilled by half, a full one drained but for a quarter, in one batch under a shard's lock: the
+//! lock, the watermark and the misses of the maps are paid once for up to 96 frames. The maps take what a `Local` keeps as in
+//! use; so a frame that is freed twice is found when the batch with it is given back.
 //!
 //! When memory is short, whoever finds nothing drains what all others keep: see [`local`](crate::local).
 //!
 //! What a frame's owner alone can know is his to promise: giving frames back is `unsafe`. What the maps show to be wrong is
 //! an error all the same: a block that begins or ends where none does, that is no memory, or that is free.
 //!
-//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`]. `apart`: what is
-//!   set apart to be emptied; `ahead`: when that is worth a try before demand. `report`: [`Report`], free
-//!   page reporting.
+//! - `config`: what it is made for. `totals`: free frames and watermarks. `shards`: [`Memory`], and where they are: `span`.
+//! - `taking`: taking and giving. `growing`: memory that comes and goes. `marks`: how much is free. `view`: what is where.
+//! - `apart`: what is set apart to be emptied. `ahead`: when that is worth a try before demand. `report`: [`Report`], free page
+//!   reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's, or on its way between them in the hands of
 //! one. Nothing waits while a lock is held, and no two locks are held at once.
@@ -30,9 +31,13 @@
 mod ahead;
 pub(crate) mod apart;
 pub(crate) mod config;
+mod growing;
+mod marks;
 mod report;
 pub(crate) mod request;
 pub(crate) mod shards;
+pub(crate) mod span;
+mod taking;
 pub(crate) mod totals;
 mod view;
 

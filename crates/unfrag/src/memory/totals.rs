@@ -102,6 +102,25 @@ impl Totals {
         }
     }
 
+    /// Reserves so many frames, if they leave `floor`. Nothing has changed otherwise, for however short a time.
+    pub fn reserve_all(&self, frames: u64, floor: Floor) -> bool {
+        let frames = mark(frames);
+        let min = self.min.load(Relaxed);
+        let low = self.low.load(Relaxed).max(min);
+        let floor = match floor {
+            Floor::Min => min,
+            Floor::Zero => 0,
+        };
+        let may = |free: i64| {
+            if free.saturating_sub(frames) < low {
+                self.short.store(true, Relaxed);
+            }
+            let left = free.saturating_sub(frames);
+            (frames == 0 || left >= floor).then_some(left)
+        };
+        self.free.0.fetch_update(Relaxed, Relaxed, may).is_ok()
+    }
+
     /// Counts blocks as free that were reserved and not taken, or that were given back.
     #[inline]
     pub fn add(&self, blocks: usize, order: Order) {

@@ -1,6 +1,6 @@
 //! What an [`Evacuator`](super::Evacuator) is for, what it may cost, and why it ended.
 
-use crate::frame::{MigrateType, Order, Pfn};
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::GiveError;
 
 /// What an [`Evacuator`](super::Evacuator) is to make.
@@ -37,16 +37,19 @@ pub struct Limits {
     /// The order of a block that they make: that of the machine's huge page, 9 to 18. With pages of 16 KiB it is 11, and a
     /// run of 4 blocks of 512 frames is emptied at a time.
     pub huge: Order,
+    /// Blocks of this node alone, for all goals but [`Goal::Range`].
+    pub node: Option<NodeId>,
     /// The type of the request that [`Goal::Run`] and [`Goal::Range`] take frames for.
     pub mt: MigrateType,
 }
 
 impl Limits {
-    /// No limit; blocks of order 9; frames taken as unmovable.
+    /// No limit; blocks of order 9, of any node; frames taken as unmovable.
     pub const NONE: Limits = Limits {
         copies: u64::MAX,
         most: u32::MAX,
         huge: Order::HUGE,
+        node: None,
         mt: MigrateType::Unmovable,
     };
 
@@ -63,6 +66,14 @@ impl Limits {
     /// Blocks of an order.
     pub const fn huge(self, huge: Order) -> Limits {
         Limits { huge, ..self }
+    }
+
+    /// Blocks of a node alone.
+    pub const fn node(self, node: NodeId) -> Limits {
+        Limits {
+            node: Some(node),
+            ..self
+        }
     }
 
     /// Frames taken for a type of request.
@@ -89,7 +100,8 @@ pub enum Outcome {
     Copies,
     /// Nothing is left that can be emptied: what is in use cannot be moved, or stayed when it was tried a short while ago.
     Nothing,
-    /// The goal was not reached, and the last frame that nobody moved is this one.
+    /// The goal was not reached, and the last frame that nobody moved is this one. For a range with a block that holds what
+    /// cannot be moved, it is the first frame in use of that block.
     Stays(Pfn),
     /// There is no place for what should move, or too few frames would be left free meanwhile: free some first.
     NoRoom,

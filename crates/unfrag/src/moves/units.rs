@@ -3,10 +3,10 @@
 //! Invariant: at most one unit is set apart at a time, and frames were taken at most once; both go when this is dropped.
 
 use super::goal::{Goal, Limits, Outcome};
-use crate::frame::{Order, Pfn};
+use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
 use crate::memory::Memory;
-use crate::memory::apart::{Span, Stop};
+use crate::memory::apart::{Nodes, Span, Stop};
 use lock_api::RawMutex;
 
 /// Runs that are tried for [`Goal::Run`], and times that the frames of a [`Goal::Range`] are asked for.
@@ -52,8 +52,12 @@ pub(super) struct Units<'s, 'm, R: RawMutex> {
     /// The last frame that stayed, at all, and in this pass.
     stays: Option<Pfn>,
     is_left: bool,
+    /// Nodes that are looked at: those with room.
+    nodes: Nodes,
+    /// Some had none.
+    is_short: bool,
     has_begun: bool,
-    has_drained: bool,
+    has_recalled: bool,
     tries: u32,
     pub gained: u32,
     pub copied: u64,
@@ -71,8 +75,10 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
             outcome: Outcome::Open,
             stays: None,
             is_left: false,
+            nodes: limits.node.map_or(Nodes::ALL, Nodes::only),
+            is_short: false,
             has_begun: false,
-            has_drained: false,
+            has_recalled: false,
             tries: 0,
             gained: 0,
             copied: 0,
@@ -106,7 +112,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     /// Whether a frame of the unit is in use. What a CPU keeps looks as if it were, and is given back before.
     pub fn is_in_use(&mut self, at: Pfn) -> bool {
         let is_used = |u: &Units<'s, 'm, R>| u.next_in_use(at) == Some(at);
-        if is_used(self) && !core::mem::replace(&mut self.has_drained, true) {
+        if is_used(self) && !core::mem::replace(&mut self.has_recalled, true) {
             self.memory.drain_locals();
         }
         is_used(self)
@@ -125,15 +131,39 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
             Goal::Range { start, frames } => self.begin_range(start, frames),
         };
         match set {
-            Ok(unit) => self.unit = Some(unit),
+            Ok(unit) => {
+                // It is this one's before anything else is called: that may panic.
+                self.unit = Some(unit);
+                if self.takes() {
+                    self.begin_to_take(unit);
+                }
+            }
             Err(outcome) => self.end(outcome),
         }
         self.unit
     }
 
+    /// Whether the frames are taken in the end.
+    fn takes(&self) -> bool {
+        matches!(self.goal, Goal::Run(_) | Goal::Range { .. })
+    }
+
+    /// What CPUs keep of a unit is given back to blocks that nobody takes it from again. What is left costs its copies.
+    fn begin_to_take(&mut self, unit: Unit) {
+        let is_used = self.memory.next_in_use(unit.start, unit.end).is_some();
+        if is_used && !core::mem::replace(&mut self.has_recalled, true) {
+            self.memory.drain_locals();
+        }
+        if self.memory.in_use(unit.start, unit.end) > self.budget() {
+            self.leave(None);
+            self.end(Outcome::Copies);
+        }
+    }
+
     fn has(&self, blocks: u32) -> bool {
         let huge = self.limits.huge;
-        is_run(huge) && self.memory.whole_runs(huge) >= blocks
+        let nodes = self.limits.node.map_or(Nodes::ALL, Nodes::only);
+        is_run(huge) && self.memory.whole_runs_of(huge, nodes) >= blocks
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -165,14 +195,29 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
             not_waiting: true,
         };
         let all = seek(most(u64::MAX));
-        match self
-            .memory
-            .set_cheapest_apart(order, seek(most(self.budget())))
-        {
+        match self.set_cheapest_apart(order, seek(most(self.budget()))) {
             Ok(start) => Ok(Unit::new(start, order.frames().into())),
-            Err(Stop::Nothing) if self.memory.has_run(order, all) => Err(Outcome::Copies),
+            Err(Stop::Nothing) if self.memory.has_run(order, all, self.nodes) => {
+                Err(Outcome::Copies)
+            }
             Err(why) => Err(self.why(why)),
         }
+    }
+
+    /// Sets the cheapest run apart, of a node that has room.
+    fn set_cheapest_apart(&mut self, order: Order, seek: Seek) -> Result<Pfn, Stop> {
+        loop {
+            match self.memory.set_cheapest_apart(order, seek, self.nodes) {
+                Err(Stop::Short(node)) => self.leave_out(node),
+                set => return set,
+            }
+        }
+    }
+
+    /// A node has no room.
+    fn leave_out(&mut self, node: NodeId) {
+        self.is_short = true;
+        self.nodes = self.nodes.without(node);
     }
 
     fn begin_run(&mut self, order: Order) -> Result<Unit, Outcome> {
@@ -186,19 +231,25 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         let is_first = self.tries == 0;
         let mut found = Err(Stop::Nothing);
         if self.tries < TRIES {
-            found = self.memory.set_cheapest_apart(order, seek(most, true));
+            found = self.set_cheapest_apart(order, seek(most, true));
         }
         if is_first && found == Err(Stop::Nothing) {
             // One with a frame that stayed a short while ago is better than none.
-            found = self.memory.set_cheapest_apart(order, seek(most, false));
+            found = self.set_cheapest_apart(order, seek(most, false));
         }
         self.tries += 1;
         match found {
             Ok(start) => Ok(Unit::new(start, order.frames().into())),
-            Err(Stop::Nothing) if is_first && self.memory.has_run(order, seek(u32::MAX, false)) => {
-                Err(Outcome::Copies)
+            Err(why) => {
+                let all = seek(u32::MAX, false);
+                let is_dear = is_first && self.memory.has_run(order, all, self.nodes);
+                let copies = is_dear && why == Stop::Nothing;
+                Err(if copies {
+                    Outcome::Copies
+                } else {
+                    self.why(why)
+                })
             }
-            Err(why) => Err(self.why(why)),
         }
     }
 
@@ -216,23 +267,16 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
         self.memory
             .set_apart(unit.span())
             .map_err(|why| self.why(why))?;
-        // What was kept is given back to blocks that nobody takes it from again.
-        if self.memory.next_in_use(unit.start, unit.end).is_some() {
-            self.memory.drain_locals();
-        }
-        if self.memory.in_use(unit.start, unit.end) > self.budget() {
-            self.memory.end_apart(unit.span(), None);
-            return Err(Outcome::Copies);
-        }
         Ok(unit)
     }
 
     /// Why it ends that nothing more was set apart.
     fn why(&self, stop: Stop) -> Outcome {
         match (stop, self.stays) {
+            (Stop::Nothing, _) if self.is_short => Outcome::NoRoom,
             (Stop::Nothing, Some(at)) => Outcome::Stays(at),
             (Stop::Nothing, None) => Outcome::Nothing,
-            (Stop::Short, _) => Outcome::NoRoom,
+            (Stop::Short(_), _) => Outcome::NoRoom,
             (Stop::Wrong(why), _) => Outcome::Wrong(why),
         }
     }
@@ -263,12 +307,17 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     }
 
     /// A frame of the unit was not moved, since there was no place for a block of an order. Where not even a single frame has
-    /// one, nothing can be moved.
+    /// one, nothing of the node can be moved.
     pub fn no_room(&mut self, at: Pfn, order: Order) {
-        let takes = matches!(self.goal, Goal::Run(_) | Goal::Range { .. });
-        if takes || order == Order::ZERO {
+        if self.takes() {
             self.leave(None);
             self.end(Outcome::NoRoom);
+        } else if order == Order::ZERO {
+            self.leave(None);
+            self.memory
+                .node_of(at)
+                .into_iter()
+                .for_each(|n| self.leave_out(n));
         } else {
             self.stayed(at);
         }
@@ -278,7 +327,7 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
     fn leave(&mut self, stays: Option<Pfn>) {
         if let Some(unit) = self.unit.take() {
             self.memory.end_apart(unit.span(), stays);
-            self.left = self.left.saturating_add(1);
+            self.left = self.left.saturating_add(stays.is_some().into());
         }
     }
 
@@ -291,8 +340,10 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
                 Some(_) => self.leave(rest),
                 None => {
                     self.unit = None;
-                    self.memory.end_apart(unit.span(), None);
-                    self.gained += 1;
+                    let whole = self.memory.end_apart(unit.span(), None);
+                    // Some of it may have been removed meanwhile.
+                    let is_all = u64::from(whole) == unit.frames() >> BLOCK_ORDER.0;
+                    self.gained += u32::from(is_all);
                 }
             },
             Goal::Run(_) | Goal::Range { .. } => match rest {
@@ -346,15 +397,11 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
 
     /// A place for a block of an order that moves out of the unit. To take frames, whole free blocks may be broken.
     pub fn place(&self, unit: Unit, order: Order) -> Option<Pfn> {
-        let (huge, breaks) = match self.goal {
-            Goal::Blocks(_) | Goal::Ahead { .. } => (self.limits.huge, false),
-            Goal::Run(_) | Goal::Range { .. } => (BLOCK_ORDER, true),
-        };
-        let near = self.memory.take_near(order, huge, unit.start);
-        near.or_else(|| {
-            let mt = crate::frame::MigrateType::Movable;
-            breaks.then(|| self.memory.take_one(order, mt).ok())?
-        })
+        if !self.takes() {
+            return self.memory.take_near(order, self.limits.huge, unit.start);
+        }
+        let near = self.memory.take_near(order, BLOCK_ORDER, unit.start);
+        near.or_else(|| self.memory.take_one(order, MigrateType::Movable).ok())
     }
 }
 

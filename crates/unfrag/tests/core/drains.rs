@@ -91,7 +91,7 @@ fn what_idle_cpus_keep_is_had_by_whoever_finds_nothing() {
             while memory.counts().free > 0 && l.alloc(Order(0), UNM).is_ok() {
                 taken += 1;
             }
-            while taken + kept < FRAMES.into() && l.alloc(Order(0), UNM).is_ok() {
+            while taken + kept < FRAMES && l.alloc(Order(0), UNM).is_ok() {
                 taken += 1;
             }
             assert_eq!(memory.free_frames(), kept, "they keep all that is free");
@@ -130,7 +130,7 @@ fn a_drain_asks_for_as_few_barriers_as_it_can() {
     assert_eq!((memory.drain_locals(), FENCES.get()), (0, 0));
     let kept: u64 = locals.iter_mut().map(|l| keep(l, 0, MOV)).sum();
     assert_eq!((memory.drain_locals(), FENCES.get()), (kept, 3));
-    assert_eq!(memory.counts().free, FRAMES.into());
+    assert_eq!(memory.counts().free, FRAMES);
     assert_eq!((memory.drain_locals(), FENCES.get()), (0, 3));
 }
 
@@ -146,9 +146,9 @@ fn where_no_barrier_can_be_had_frames_are_called_home() {
         let kept = keep(&mut one, 0, MOV);
         CAN.set(false);
         assert_eq!(memory.drain_locals(), 0);
-        assert_eq!(memory.counts().free, u64::from(FRAMES) - 1 - kept);
+        assert_eq!(memory.counts().free, FRAMES - 1 - kept);
         let all = (0..).map_while(|_| other.alloc(Order(0), MOV).ok()).count();
-        assert_eq!(all as u64, u64::from(FRAMES) - 1 - kept);
+        assert_eq!(all as u64, FRAMES - 1 - kept);
         free(&mut one, p, 0, UNM).expect("in use");
         let now = (0..).map_while(|_| other.alloc(Order(0), MOV).ok()).count();
         assert_eq!(now as u64, kept, "but for the one that it has freed since");
@@ -169,18 +169,14 @@ fn no_gate_stays_shut_when_a_barrier_panics() {
     let (mut one, mut other) = (memory.local().expect("two"), memory.local().expect("two"));
     let kept = keep(&mut one, 0, MOV) + keep(&mut other, 3, UNM);
     assert!(catch_unwind(AssertUnwindSafe(|| memory.drain_locals())).is_err());
-    assert_eq!(memory.free_frames(), FRAMES.into());
-    assert_eq!(memory.counts().free, u64::from(FRAMES) - kept);
+    assert_eq!(memory.free_frames(), FRAMES);
+    assert_eq!(memory.counts().free, FRAMES - kept);
     let p = one.alloc(Order(0), MOV).expect("it is kept");
-    assert_eq!(
-        memory.counts().free,
-        u64::from(FRAMES) - kept,
-        "and no shard is asked"
-    );
+    assert_eq!(memory.counts().free, FRAMES - kept, "and no shard is asked");
     free(&mut one, p, 0, MOV).expect("in use");
     drop(one);
     other.flush().expect("in use");
-    assert_eq!(memory.counts().free, FRAMES.into());
+    assert_eq!(memory.counts().free, FRAMES);
 }
 
 /// A lock that panics once.
@@ -228,7 +224,7 @@ fn who_dies_while_it_drains_takes_one_batch_with_it() {
         ARMED.store(at, SeqCst);
         let died = catch_unwind(AssertUnwindSafe(|| memory.drain_locals())).is_err();
         assert!(died, "it took {at} locks");
-        let lost = u64::from(FRAMES) - memory.free_frames();
+        let lost = FRAMES - memory.free_frames();
         assert!(lost <= 64 << 3, "{lost} frames");
         let mut seen = vec![false; FRAMES as usize];
         for l in &mut locals {
@@ -242,7 +238,7 @@ fn who_dies_while_it_drains_takes_one_batch_with_it() {
             assert!(!std::mem::replace(&mut seen[(p.0 - BASE.0) as usize], true));
         }
         let got = seen.iter().filter(|&&s| s).count() as u64;
-        assert_eq!(got + lost, FRAMES.into());
+        assert_eq!(got + lost, FRAMES);
         memory.validate().expect("a sound state");
     }
 }

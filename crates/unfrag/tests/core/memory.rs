@@ -273,3 +273,52 @@ fn what_is_no_memory_is_refused() {
     let again = memory.start(one(), &mut vec![0; room.locals].leak());
     assert_eq!(again, Err(StartError::Started));
 }
+
+/// Who takes frames one by one takes those first whose buddies are in use, or are no memory: so larger blocks are left.
+#[test]
+fn a_frame_that_is_taken_singly_leaves_pairs_whole() {
+    let memory: Memory<Lock> = started(config(1 << 18, 1, 0));
+    add(&memory, BASE, 3).expect("it is new");
+    let at = |n: u64| Ok(Pfn(BASE.0 + n));
+    assert_eq!(memory.take_one(Order(0), MOV), at(2));
+    assert_eq!(memory.take_one(Order(1), MOV), at(0));
+    assert_eq!(memory.free_frames(), 0);
+    // Of a block with a frame in use in each second of its first pairs.
+    let memory: Memory<Lock> = full(config(1 << 18, 1, 0));
+    for n in [1, 5, 9] {
+        assert_eq!(memory.take_at(Pfn(BASE.0 + n), 1, MOV), Ok(()));
+    }
+    for n in [0, 4, 8] {
+        assert_eq!(memory.take_one(Order(0), MOV), at(n));
+    }
+    assert_eq!(memory.take_one(Order(0), MOV), at(2), "no frame is alone");
+}
+
+/// An array that is full gives back in one batch all but those that came last: for each order that is kept.
+#[test]
+fn a_full_array_keeps_the_quarter_that_came_last() {
+    for (order, room) in [(0, 128), (1, 32), (3, 32), (9, 16)] {
+        let memory: Memory<Lock> = full(config(1 << 18, 1, 1));
+        let mut local = memory.local().expect("one");
+        let taken: Vec<Pfn> = (0..2 * room)
+            .map(|_| local.alloc(Order(order), MOV).expect("memory"))
+            .collect();
+        local.flush().expect("taken once");
+        let kept = |memory: &Memory<Lock>| memory.free_frames() - memory.counts().free;
+        let mut most = 0;
+        for &block in &taken[..room as usize + 1] {
+            most = most.max(kept(&memory) >> order);
+            local.give(block, Order(order), MOV).expect("in use");
+        }
+        assert_eq!((most, kept(&memory) >> order), (room, room / 4 + 1));
+        // The last one first.
+        for &block in taken[..room as usize + 1]
+            .iter()
+            .rev()
+            .take(room as usize / 4 + 1)
+        {
+            assert_eq!(local.alloc(Order(order), MOV), Ok(block), "order {order}");
+        }
+        assert_eq!(kept(&memory), 0);
+    }
+}

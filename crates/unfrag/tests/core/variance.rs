@@ -4,10 +4,11 @@ use crate::types::{BOTH, check, differences, traits};
 use unfrag::arena::Arena;
 use unfrag::maps::{Engine, Gigabyte};
 use unfrag::moves::{Claimed, Evacuator, Place};
+use unfrag::owners::{Owners, Reclaim, Roster};
 use unfrag::{Local, Memory, Report};
 
 /// The types that are covered here.
-const TYPES: [&str; 9] = [
+const TYPES: [&str; 12] = [
     "Arena",
     "Claimed",
     "Engine",
@@ -15,11 +16,16 @@ const TYPES: [&str; 9] = [
     "Gigabyte",
     "Local",
     "Memory",
+    "Owners",
     "Place",
+    "Reclaim",
     "Report",
+    "Roster",
 ];
 
 type Lock = spin::Mutex<()>;
+type Words<'m> = &'m [std::sync::atomic::AtomicU64];
+type Asks<'s> = Reclaim<'s, 'static, Lock, Words<'static>>;
 
 /// Compiles as long as each type is covariant, as its line says. What leads to tables, an [`Engine`], or is behind a lock, a [`Memory`], is not;
 /// an example in its module that must not compile holds that.
@@ -27,7 +33,10 @@ type Lock = spin::Mutex<()>;
 fn covariant<'short, 'long: 'short>() {
     // Lent when they are made, for all their life: the words of their tables.
     let _: fn(Arena<'long>) -> Arena<'short> = |x| x;
+    let _: fn(Owners<Words<'long>>) -> Owners<Words<'short>> = |x| x;
+    let _: fn(Roster<Words<'long>>) -> Roster<Words<'short>> = |x| x;
     // Borrow what is above.
+    let _: fn(Asks<'long>) -> Asks<'short> = |x| x;
     let _: fn(Local<'long, 'long, Lock>) -> Local<'short, 'long, Lock> = |x| x;
     let _: fn(Claimed<'long, 'long, Lock>) -> Claimed<'short, 'long, Lock> = |x| x;
     let _: fn(Place<'long, 'long, Lock>) -> Place<'short, 'long, Lock> = |x| x;
@@ -46,6 +55,9 @@ fn what_may_go_to_another_thread() {
         Place<'static, 'static, Lock>,
         Report<'static, 'static, Lock>,
         Evacuator<'static, 'static, Lock>,
+        Owners<Words<'static>>,
+        Roster<Words<'static>>,
+        Asks<'static>,
         Local<'static, 'static, Lock>
     ];
     check(&rows, BOTH);

@@ -1,15 +1,19 @@
 //! Wrong calls, and the answer that each must get, with and without debug assertions: an error that names the place, and
 //! nothing has changed.
 //!
-//! - Tables: `engine` (one caller), `memory` (many CPUs).
+//! - Tables: `engine` (one caller), `memory` (many CPUs), `owners` (who has a frame, and who is asked for some).
 //! - `model`: right and wrong calls mixed at random, beside a naive allocator. `marks`: watermarks under contention.
 
 mod engine;
 mod marks;
 mod memory;
 mod model;
+mod odd;
+mod owners;
 #[path = "../support/mod.rs"]
 mod support;
+mod waits;
+mod whole;
 
 /// Numbers by chance.
 struct Chance(u64);

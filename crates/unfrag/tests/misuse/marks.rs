@@ -2,8 +2,9 @@
 
 use crate::support::{add, started};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use unfrag::lock_api::{GuardNoSend, RawMutex};
+use unfrag::maps::{Gigabyte, GiveError};
 use unfrag::{Marks, Memory, MemoryConfig};
 use unfrag::{MigrateType, Order, Pfn};
 
@@ -109,4 +110,52 @@ fn who_cannot_wait_gets_all_and_no_more() {
         assert_eq!(got, 8 * 512, "order {order}");
         memory.validate().expect("a sound state");
     }
+}
+
+/// A lock before which somebody else comes, once it is told so.
+struct Late(spin::Mutex<()>);
+
+/// How often somebody asked for a frame where another one was about to lock.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+/// Somebody asks.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+static MEMORY: Memory<Late> = Memory::new(MemoryConfig::new(Pfn(0), 64 * 512));
+
+// SAFETY: it is the inner one.
+unsafe impl RawMutex for Late {
+    const INIT: Late = Late(<spin::Mutex<()> as RawMutex>::INIT);
+    type GuardMarker = GuardNoSend;
+    fn lock(&self) {
+        if IS_ASKED.swap(false, SeqCst) {
+            let p = MEMORY.take_one(Order(0), MOV).expect("nearly all is free");
+            // SAFETY: nothing is at a frame, so nobody can use one.
+            unsafe { MEMORY.give_one(p, Order(0), MOV) }.expect("in use");
+            ASKED.fetch_add(1, SeqCst);
+            IS_ASKED.store(true, SeqCst);
+        }
+        RawMutex::lock(&self.0);
+    }
+    fn try_lock(&self) -> bool {
+        RawMutex::try_lock(&self.0)
+    }
+    unsafe fn unlock(&self) {
+        // SAFETY: as the caller says.
+        unsafe { RawMutex::unlock(&self.0) };
+    }
+}
+
+/// Who asks in vain for frames by their place, as many as all that are free, is in nobody's way meanwhile.
+#[test]
+fn a_range_that_is_not_to_be_had_fails_nobody_else() {
+    let words = unfrag::MemoryLayout::of(MEMORY.config()).words;
+    let (mut words, directory) = (vec![0; words].leak(), vec![Gigabyte::NONE].leak());
+    MEMORY.start(directory, &mut words).expect("a memory");
+    MEMORY.add(Pfn(0), 64 * 512, &mut words).expect("new");
+    MEMORY.take_at(Pfn(60 * 512), 1, MOV).expect("free");
+    IS_ASKED.store(true, SeqCst);
+    let got = MEMORY.take_at(Pfn(0), 64 * 512 - 1, MOV);
+    IS_ASKED.store(false, SeqCst);
+    assert_eq!(got, Err(GiveError::InUse(Pfn(60 * 512))));
+    assert!(ASKED.load(SeqCst) > 0);
+    assert_eq!(MEMORY.free_frames(), 64 * 512 - 1);
 }

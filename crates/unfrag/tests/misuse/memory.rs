@@ -8,7 +8,7 @@ use unfrag::maps::{EngineLayout, Gigabyte};
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{AllocError, MigrateType, Order, Pfn};
 use unfrag::{
-    Area, Local, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, NodeId,
+    Area, Barrier, Local, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, NodeId,
     StartError,
 };
 
@@ -33,6 +33,12 @@ pub fn free(l: &mut Local<'_, '_, Lock>, p: u64, order: u8) -> Result<(), GiveEr
 pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
     // SAFETY: as above.
     unsafe { s.give_one(Pfn(p), Order(order), MOV) }
+}
+
+/// The barrier of locals that one thread has.
+pub fn one_thread() -> Barrier {
+    // SAFETY: none of them is in a call while another one is.
+    unsafe { Barrier::new(|| true) }
 }
 
 fn config() -> MemoryConfig {
@@ -301,7 +307,7 @@ fn a_memory_that_cannot_be_is_not_started() {
     let few = memory.add(
         Pfn(BASE),
         FRAMES,
-        &mut vec![0; EngineLayout::GIGABYTE * 2 - 1].leak(),
+        &mut vec![0; EngineLayout::of(Pfn(BASE), FRAMES).words - 8].leak(),
     );
     assert_eq!(few, Err(NoTables(Pfn(BASE))));
     assert_eq!(state(&memory), (0, 0, 0));
@@ -348,6 +354,31 @@ fn a_double_free_that_is_found_is_the_last_one() {
         let got: std::collections::BTreeSet<u64> =
             std::iter::from_fn(|| l.alloc(Order(0), MOV).ok().map(|p| p.0)).collect();
         assert_eq!(got.len() as u64, free, "each frame once");
+    }
+}
+
+/// Two free one frame, each through its own `Local`, and somebody drains both: it is counted, and there once.
+#[test]
+#[cfg_attr(miri, ignore = "it takes all frames, many times")]
+fn a_double_free_that_a_drain_finds_is_counted() {
+    for order in [0, 1, 3, 9] {
+        let s = started::<Lock>(MemoryConfig {
+            barrier: Some(one_thread()),
+            ..config()
+        });
+        add(&s, Pfn(SECOND), 4500).expect("new");
+        let (mut one, mut other) = (s.local().expect("a local"), s.local().expect("a local"));
+        let p = one.alloc(Order(order), MOV).expect("memory").0;
+        one.flush().expect("in use");
+        free(&mut one, p, order).expect("in use");
+        free(&mut other, p, order).expect("it cannot know");
+        assert_eq!((s.drain_locals(), s.refused()), (2 << order, 1), "{order}");
+        assert_eq!((s.free_frames(), s.counts().free), (4500, 4500), "{order}");
+        drop((one, other));
+        let mut l = s.local().expect("a local");
+        let got: std::collections::BTreeSet<u64> =
+            std::iter::from_fn(|| l.alloc(Order(0), MOV).ok().map(|p| p.0)).collect();
+        assert_eq!(got.len(), 4500, "each frame once");
     }
 }
 

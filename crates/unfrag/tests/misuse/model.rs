@@ -1,7 +1,7 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::memory::{Lock, free, give_one};
+use super::memory::{Lock, free, give_one, one_thread};
 use super::{Chance, setting};
 use crate::support::{add, started};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl Model {
     /// What giving a block back answers.
     fn give(&mut self, at: u64, order: u8) -> Result<(), GiveError> {
         let pfn = Pfn(at);
-        if order > 18 || at % (1u64 << order) != 0 {
+        if order > 18 || !at.is_multiple_of(1u64 << order) {
             return Err(NotABlock(pfn));
         }
         let own = self.range(at, 1 << order).map_err(|_| NoMemory(pfn))?;
@@ -107,7 +107,7 @@ fn order(c: &mut Chance) -> u8 {
 #[test]
 fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
     let first = setting("UNFRAG_SEED", 1);
-    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (20, 2000) };
+    let (seeds, steps) = if cfg!(miri) { (1, 60) } else { (8, 2000) };
     let mut wrong = 0;
     for seed in first..first + seeds {
         println!("seed {seed}");
@@ -197,7 +197,7 @@ fn an_engine_answers_as_a_naive_one_to_right_and_wrong_calls() {
             assert_eq!(counts.present, (1 << 18) - model.count(Frame::Absent));
         }
     }
-    assert!(cfg!(miri) || wrong > 4000, "{wrong} were wrong");
+    assert!(cfg!(miri) || wrong > 1600, "{wrong} were wrong");
 }
 
 /// Owners of blocks, by their first frame.
@@ -229,6 +229,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
         let s = started(MemoryConfig {
             locals: 2,
             marks,
+            barrier: (seed % 3 > 0).then(one_thread),
             ..MemoryConfig::new(Pfn(1 << 18), frames)
         });
         let base = 1 << 18;
@@ -240,7 +241,10 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
             let i = c.below(2) as usize;
             let l = locals[i].as_mut().expect("two of them");
             let mt = TYPES[c.below(3) as usize];
-            match c.below(10) {
+            match c.below(11) {
+                10 => {
+                    s.drain_locals();
+                }
                 0..=3 => {
                     let order = order(&mut c);
                     let got = match c.below(3) {
@@ -283,8 +287,17 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                 }
                 8 => {
                     l.flush().expect("in use");
-                    let mut e =
-                        Evacuator::new(&s, Goal::Blocks(1), Limits::NONE.copies(2000).most(500));
+                    let goal = match c.below(6) {
+                        0 => Goal::Run(c.of(&[Order(9), Order(10), Order(18), Order(3)])),
+                        1..3 => Goal::Range {
+                            start: Pfn(base + c.below(frames)),
+                            frames: 1 + c.below(1500),
+                        },
+                        3 => Goal::Ahead { blocks: 3 },
+                        _ => Goal::Blocks(1),
+                    };
+                    let limits = Limits::NONE.copies(2000).most(500).mt(MigrateType::Movable);
+                    let mut e = Evacuator::new(&s, goal, limits);
                     while let Move::Frame(from) = e.step() {
                         let Some(&order) = owned.get(&from.0).filter(|_| c.below(60) > 0) else {
                             continue;
@@ -302,6 +315,14 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                         if c.below(200) == 0 {
                             break;
                         }
+                    }
+                    // Some are kept, frame by frame.
+                    if let Ok(claimed) = e.into_claimed()
+                        && c.below(2) == 0
+                    {
+                        let n = claimed.frames();
+                        let first = claimed.into_pfn().0;
+                        (first..first + n).for_each(|p| own(&mut owned, Pfn(p), 0));
                     }
                 }
                 _ => {

@@ -1,8 +1,9 @@
 //! What each goal reaches, at what cost: the cheapest one, by an oracle that looks at everything.
 
-use super::world::{BLOCK, Chance, MOV, UNM, World, seeds};
-use unfrag::moves::{Goal, Limits, Outcome};
-use unfrag::{Order, Pfn};
+use super::support::{add, started};
+use super::world::{BLOCK, Chance, Lock, MOV, UNM, World, seeds};
+use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
+use unfrag::{Area, Memory, MemoryConfig, NodeId, Order, Pfn};
 
 /// Frames in use of each aligned run of `2^order` frames.
 fn costs(world: &World, order: u8) -> Vec<u64> {
@@ -15,7 +16,7 @@ fn costs(world: &World, order: u8) -> Vec<u64> {
 #[test]
 fn the_cheapest_blocks_are_emptied_whatever_a_huge_page_is() {
     for seed in seeds(6) {
-        for (huge, wanted) in [(9, 16), (10, 10), (11, 6), (13, 1)] {
+        for (huge, wanted) in [(9, 16), (10, 20), (11, 10), (13, 3)] {
             let (mut world, mut c) = (World::new(256 * BLOCK, 1), Chance(seed));
             let levels: Vec<u64> = (0..256).map(|_| c.below(700)).collect();
             world.fill(&mut c, 1 + seed % 4, |i| levels[i as usize]);
@@ -246,4 +247,65 @@ fn limits_are_kept() {
         }
         world.check_to_the_last();
     }
+}
+
+/// A node without room does not end it: the blocks of another one are emptied, if no node was named. What moves stays on its
+/// node.
+#[test]
+fn a_node_without_room_is_left_for_another_one() {
+    let area = |node: u8| Area {
+        start: Pfn(u64::from(node) << 18),
+        frames: 1 << 18,
+        node: NodeId(node),
+        shards: 1,
+        is_low: false,
+    };
+    let memory: Memory<Lock> = started(MemoryConfig::of(area(0)).and(area(1)));
+    let blocks = 16;
+    for node in [0, 1] {
+        add(&memory, area(node).start, blocks * BLOCK).expect("new");
+    }
+    let mut used = std::collections::BTreeSet::new();
+    while let Ok(p) = memory.take_one(Order(0), MOV) {
+        used.insert(p.0);
+    }
+    // On node 0 a block has 9 frames in use, and all others are full; on node 1 each has 100.
+    used.retain(|&p| {
+        let (block, at) = (p / BLOCK, p % BLOCK);
+        let stays = match block {
+            0 => at < 9,
+            1..512 => true,
+            _ => at < 100,
+        };
+        if !stays {
+            // SAFETY: nothing is at a frame, so nobody can use one.
+            unsafe { memory.give_one(Pfn(p), Order(0), MOV) }.expect("in use");
+        }
+        stays
+    });
+    let mut run = |goal, limits| {
+        let mut e = Evacuator::new(&memory, goal, limits);
+        while let Move::Frame(from) = e.step() {
+            let Some(to) = e.place(Order(0)) else {
+                continue;
+            };
+            assert_eq!(memory.node_of(to.pfn()), memory.node_of(from));
+            used.remove(&from.0);
+            assert!(used.insert(to.into_pfn().0));
+            // SAFETY: as above.
+            unsafe { e.moved(from, Order(0)) }.expect("in use");
+        }
+        memory.validate().expect("every invariant");
+        (e.gained(), e.outcome())
+    };
+    let on = |node| Limits::NONE.node(NodeId(node));
+    let two = Goal::Blocks(2);
+    assert_eq!(run(two, on(0)), (0, Outcome::NoRoom));
+    assert_eq!(run(two, on(7)), (0, Outcome::Nothing));
+    assert_eq!(run(two, on(255)), (0, Outcome::Nothing));
+    assert_eq!(run(two, Limits::NONE), (2, Outcome::Reached));
+    assert_eq!(run(two, on(1)), (2, Outcome::Reached));
+    assert_eq!(run(Goal::Ahead { blocks: 6 }, on(1)).1, Outcome::Reached);
+    assert_eq!(run(Goal::Ahead { blocks: 1 }, on(0)).1, Outcome::NoRoom);
+    assert_eq!(memory.whole_blocks(), 6);
 }

@@ -4,6 +4,8 @@
 //! - `goals`: what is reached, at what cost. `stays`: frames that nobody moves. `ends`: dropped at each step, and in the middle
 //!   of what others do. `wrong`: wrong calls.
 
+#[path = "../../../../checks/chance.rs"]
+mod chance;
 mod ends;
 mod goals;
 mod stays;

@@ -239,3 +239,41 @@ fn no_room_is_nobodys_fault() {
     drop(e);
     world.check_to_the_last();
 }
+
+/// What a CPU keeps looks as if it were in use. It is given back before anybody is asked for it.
+#[test]
+fn what_a_cpu_keeps_is_in_nobodys_way() {
+    let goals = [
+        Goal::Range {
+            start: Pfn(0),
+            frames: 8 * BLOCK,
+        },
+        Goal::Run(Order(12)),
+        Goal::Blocks(1),
+    ];
+    for goal in goals {
+        for check in [false, true] {
+            let world = World::new(8 * BLOCK, 1);
+            let mut local = world.memory.local().expect("two of them");
+            let kept: Vec<Pfn> = (0..60)
+                .map(|_| local.alloc(Order(0), MOV).expect("memory"))
+                .collect();
+            for p in kept {
+                // SAFETY: nothing is at a frame, so nobody can use one.
+                unsafe { local.free(p, Order(0), MOV) }.expect("in use");
+            }
+            assert!(world.memory.counts().free < 8 * BLOCK, "some are kept");
+            let mut e = world.begin(goal, Limits::NONE);
+            while let Move::Frame(from) = world.step(&mut e, check) {
+                assert!(
+                    matches!(goal, Goal::Blocks(_)),
+                    "{goal:?} asks for {from:?}"
+                );
+            }
+            assert_eq!(e.outcome(), Outcome::Reached, "{goal:?}");
+            drop(e);
+            drop(local);
+            world.check_to_the_last();
+        }
+    }
+}

@@ -1,31 +1,20 @@
 //! A memory, and what is in use of it.
 
+pub use crate::chance::Chance;
+use crate::chance::setting;
 use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Memory, MemoryConfig, MigrateType, Order, Pfn};
+use unfrag::{Barrier, Memory, MemoryConfig, MigrateType, Order, Pfn};
 
 pub type Lock = spin::Mutex<()>;
 pub const MOV: MigrateType = MigrateType::Movable;
 pub const UNM: MigrateType = MigrateType::Unmovable;
 pub const BLOCK: u64 = 512;
 
-/// Numbers by chance.
-pub struct Chance(pub u64);
-
-impl Chance {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
-    }
-}
-
 /// The seeds of a test: one that the environment sets, or some.
 pub fn seeds(n: u64) -> impl Iterator<Item = u64> {
-    let set = std::env::var("UNFRAG_SEED").ok();
-    let first = set.map_or(1, |v| v.parse().expect("a number"));
+    let first = setting("UNFRAG_SEED", 1);
     let n = if cfg!(miri) { 1 } else { n };
     (first..first + n).inspect(|seed| println!("UNFRAG_SEED={seed}"))
 }
@@ -55,9 +44,13 @@ impl World {
     }
 
     pub fn at(base: Pfn, frames: u64, shards: usize) -> World {
-        let config = MemoryConfig::new(base, frames)
-            .with_shards(shards)
-            .with_locals(2);
+        let config = MemoryConfig {
+            // SAFETY: a test has its locals on one thread.
+            barrier: Some(unsafe { Barrier::new(|| true) }),
+            ..MemoryConfig::new(base, frames)
+                .with_shards(shards)
+                .with_locals(2)
+        };
         let memory: Memory<Lock> = started(config);
         add(&memory, base, frames).expect("it is new");
         World {

@@ -9,7 +9,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use unfrag_eras::{Gfp, Pfn};
+use unfrag_eras::{Gfp, MigrateType, Pfn};
 use unfrag_slab::{
     CacheFlags, CacheOptions, Cpu, Design, FrameEntry, KmemCache, PageRequest, Pages, Rules,
     SlabConfig, Slabs, Window,
@@ -68,7 +68,7 @@ unsafe impl Pages for Source {
         }
         Some(Pfn(pfn))
     }
-    unsafe fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8, _mt: MigrateType) {
         let mut l = self.ledger.lock().unwrap();
         l.vacant.entry(order).or_default().push(first.0);
         if l.slabs.remove(&first.0).is_some() {

@@ -1,0 +1,238 @@
+//! Giving blocks back.
+//!
+//! Most single frames of a batch do no more than count: their block stays in its bin. So the batch has a loop of its own
+//! for these, and all else goes one by one.
+//!
+//! Invariant: what is refused has changed nothing.
+
+use super::block::Block;
+use super::engine::Engine;
+use super::error::GiveError;
+use super::map::Map;
+use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, TYPES, type_index};
+use super::tables::Entries;
+use crate::frame::{FrameIx, MigrateType, Order, Pfn};
+
+/// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
+const AHEAD: usize = 16;
+
+impl<'m, D: Entries<'m>> Engine<'m, D> {
+    /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
+    /// block that is not in use as a whole is refused; all others are free then.
+    ///
+    /// # Errors
+    /// [`GiveError`], for the first block that was refused.
+    #[inline]
+    pub fn give(&mut self, blocks: &[u64], order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        let mt = type_index(mt);
+        if order == Order::ZERO {
+            return self.give_singles(blocks, mt);
+        }
+        if order == BLOCK_ORDER {
+            return self.give_wholes(blocks, mt);
+        }
+        let mut result = Ok(());
+        for &frame in blocks {
+            result = result.and(self.give_block(frame, order, mt));
+        }
+        result
+    }
+
+    /// Gives back `frames` frames from `start` on, which are parts of what was taken.
+    ///
+    /// # Errors
+    /// [`GiveError`], if there are none, or if some are beyond the span: nothing has changed then; or for the first aligned
+    /// part that is not in use as a whole: all others are free then.
+    pub fn give_range(
+        &mut self,
+        start: Pfn,
+        frames: u64,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let (first, end) = self.range(start, frames)?;
+        let mut result = Ok(());
+        for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), LARGEST_ORDER) {
+            result = result.and(self.give(&[self.frame(ix.0).0], order, mt));
+        }
+        result
+    }
+
+    /// Gives whole blocks back. The map of one that was never broken up is not touched.
+    fn give_wholes(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
+        for &frame in frames {
+            self.of.fetch_block(self.offset(frame));
+        }
+        let mut result = Ok(());
+        let mut given = 0;
+        let untaints = i32::from(mt != MOVABLE);
+        for &frame in frames {
+            let n = self.offset(frame);
+            let own = self.of.of_block(n).filter(|(b, _)| b.is_intact_of(mt));
+            let Some((b, whole)) = own.filter(|_| n.is_multiple_of(FRAMES.into())) else {
+                result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
+                continue;
+            };
+            b.set_intact(false);
+            b.give(mt, FRAMES);
+            given += 1;
+            let i = (n / u64::from(FRAMES)) as u32;
+            whole.whole.set(i % FRAMES);
+            if !whole.count(1, -untaints) {
+                self.gigabytes().count(i / FRAMES, 1, -untaints);
+            }
+        }
+        self.count_whole(given);
+        self.count_free(i64::from(given) * i64::from(FRAMES));
+        result
+    }
+
+    /// Gives single frames back. Most only count.
+    fn give_singles(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
+        for &frame in frames.iter().take(AHEAD) {
+            self.of.fetch(self.offset(frame));
+        }
+        let mut result = Ok(());
+        let mut done = 0;
+        loop {
+            if (0..TYPES).all(|mt| self.awaited(mt) == 0) {
+                done += self.count_singles(frames.get(done..).unwrap_or(&[]), mt);
+            }
+            let Some(&frame) = frames.get(done) else {
+                return result;
+            };
+            if let Some(&later) = frames.get(done + AHEAD) {
+                self.of.fetch(self.offset(later));
+            }
+            result = result.and(self.give_single(frame, mt));
+            done += 1;
+        }
+    }
+
+    /// Gives single frames back as long as each does no more than count, while no run is waited for. Returns how many.
+    ///
+    /// Nothing that it calls has the engine, so where the tables are stays in registers.
+    #[inline(never)]
+    fn count_singles(&mut self, frames: &[u64], mt: usize) -> usize {
+        let later = frames.get(AHEAD..).unwrap_or(&[]);
+        let mut done = 0;
+        for (&frame, &later) in frames.iter().zip(later) {
+            self.of.fetch(self.offset(later));
+            if !self.of.count(self.offset(frame), mt) {
+                break;
+            }
+            done += 1;
+        }
+        if done == later.len() {
+            let last = frames[done..].iter();
+            let counts = |&&frame: &&u64| self.of.count(self.offset(frame), mt);
+            done += last.take_while(counts).count();
+        }
+        self.count_free(done as i64);
+        done
+    }
+
+    /// Gives a single frame back.
+    fn give_single(&mut self, frame: u64, mt: usize) -> Result<(), GiveError> {
+        let n = self.offset(frame);
+        if !self.of.count(n, mt) {
+            return self.give_block(frame, Order::ZERO, mt);
+        }
+        self.count_free(1);
+        let (i, place) = (n / u64::from(FRAMES), n % u64::from(FRAMES));
+        self.tell_of_run(i as u32, place as u32, Order::ZERO);
+        Ok(())
+    }
+
+    /// `2^order` frames from a place of a block on have come free: if a run is waited for that they may be of, that is told.
+    #[inline]
+    fn tell_of_run(&mut self, i: u32, place: u32, order: Order) {
+        let awaited = self.awaited(self.of.block(i).mt());
+        if is_awaited(awaited, self.of.map(i), place) {
+            self.run_came(i, place, order);
+        }
+    }
+
+    #[inline(never)]
+    fn give_block(&mut self, frame: u64, order: Order, mt: usize) -> Result<(), GiveError> {
+        let at = Pfn(frame);
+        // A span begins at a multiple of the largest block.
+        if order > LARGEST_ORDER || frame & (u64::from(order.frames()) - 1) != 0 {
+            return Err(GiveError::NotABlock(at));
+        }
+        let n = self.number(frame).ok_or(GiveError::NoMemory(at))?;
+        let i = n / FRAMES;
+        if order < BLOCK_ORDER {
+            if self.has_absent(i, n % FRAMES, order) {
+                return Err(GiveError::NoMemory(at));
+            }
+            let Some((b, map)) = self.of.block_and_map(i) else {
+                return Err(GiveError::NoMemory(at));
+            };
+            if b.is_intact() {
+                break_up(map, b);
+            }
+            if !map.set_run(n % FRAMES, order) {
+                return Err(GiveError::NotTaken(at));
+            }
+            self.tell_of_run(i, n % FRAMES, order);
+            self.given(i, order.frames(), mt);
+            return Ok(());
+        }
+        let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
+        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(is));
+        if is(|b| b.absent() > 0) {
+            return Err(GiveError::NoMemory(at));
+        }
+        if is(|b| b.in_use() < FRAMES) {
+            return Err(GiveError::NotTaken(at));
+        }
+        for i in i..last {
+            if let Some((b, map)) = self.of.block_and_map(i) {
+                if !b.is_intact() {
+                    *map = Map::FULL;
+                }
+                b.set_intact(false);
+                self.given(i, FRAMES, mt);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts frames of a block whose bits have been set. All of them were in use.
+    #[inline]
+    fn given(&mut self, i: u32, frames: u32, mt: usize) {
+        let b = self.of.block_mut(i);
+        let was_tainted = b.is_tainted();
+        b.give_back(mt, frames);
+        let (free, own) = (b.free(), b.used(b.mt()));
+        let (is_tried, to_be_had) = (b.is_tried(), if b.is_apart() { 0 } else { frames });
+        if was_tainted && !b.is_tainted() {
+            self.gigabytes().taint(i, false);
+            self.unbin_if_waits(i);
+        }
+        if is_tried {
+            self.forget_if_freed(i);
+        }
+        self.settle(i);
+        self.count_free(to_be_had.into());
+        if own == 0 && free < FRAMES {
+            self.retype_by_content(i);
+        }
+    }
+}
+
+/// Whether a run of the lowest of some orders is free around a frame.
+#[inline]
+fn is_awaited(orders: u16, map: &Map, at: u32) -> bool {
+    orders != 0 && {
+        let order = Order(orders.trailing_zeros() as u8);
+        map.is_free_run(at & !(order.frames() - 1), order)
+    }
+}
+
+/// A block that is in use as a whole is about to be given back in parts.
+#[cold]
+fn break_up(map: &mut Map, block: &mut Block) {
+    *map = Map::EMPTY;
+    block.set_intact(false);
+}
