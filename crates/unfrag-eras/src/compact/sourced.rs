@@ -4,18 +4,19 @@
 //! [`Phase::Move`] no frame is held as a target.
 
 use super::control::Control;
-use super::mover::{Moved, Supply};
+use super::mover::Supply;
 use super::outcome::Outcome;
 use super::sourced_state::Phase;
 use super::sources::may_move_in;
 use super::targets::{CLUSTER, Targets, held};
 use super::zone_run::Compaction;
-use crate::frame::{CpuId, FrameIx, FrameKind, Order, OwnerId, Pfn, Span};
+use crate::frame::{CpuId, FrameIx, FrameKind, Frames, Order, OwnerId, Pfn, Span};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 use crate::placement::{End, FreeTo};
+use crate::policy::Policy;
 use crate::source::{Next, Room};
 
 /// The targets of a batch, all of which are there before it begins.
@@ -76,14 +77,14 @@ impl Compaction {
                 },
                 Phase::Move => {
                     let given = core::mem::replace(&mut answer, Answer::Go);
-                    let targets = &mut self.sourced.targets;
+                    let targets = self.evacuation.targets();
                     if let Answer::Migrated(verdicts) = given {
                         self.mover.settle(m, cpu, &verdicts, targets);
                     }
                     if self.mover.next(m, cpu, &mut Ready(targets)) {
                         return Step::Need(Need::Migrate);
                     }
-                    let Moved { .. } = self.mover.end(m, cpu);
+                    self.mover.end(m, cpu);
                     self.release_places(m, cpu);
                     self.sourced.phase = Phase::Ask;
                 }
@@ -151,7 +152,8 @@ impl Compaction {
             let Some(to) = z.take_place(place, order) else {
                 break;
             };
-            self.sourced.targets.push(&m.frames, to, order, End::Tail);
+            let targets = self.evacuation.targets();
+            targets.push(&m.frames, to, order, End::Tail);
             m.pages().hold(ix);
             self.mover.sources.push(m.frames.table, ix, End::Tail);
             taken += order.frames();
@@ -207,7 +209,7 @@ impl Compaction {
 
     /// Gives what was not moved to back.
     fn release_places<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
-        while let Some((ix, order)) = self.sourced.targets.take_any(&m.frames) {
+        while let Some((ix, order)) = self.evacuation.targets().take_any(&m.frames) {
             let (_, mut z) = m.parts(self.c.zone, cpu);
             z.give(ix, order, FreeTo::ByRules);
         }
@@ -229,7 +231,7 @@ impl Compaction {
         answer: Answer,
     ) {
         if self.sourced.phase == Phase::Move {
-            let targets = &mut self.sourced.targets;
+            let targets = self.evacuation.targets();
             self.mover.abort(m, cpu, answer, targets);
             self.release_places(m, cpu);
         }
@@ -251,7 +253,7 @@ fn room(c: &Control, order: Order) -> Room {
 
 /// The order of the block in use that begins at a frame, if somebody can be asked to move it.
 fn moves_as<H: Host>(
-    (frames, policy): (&crate::frame::Frames, &crate::policy::Policy),
+    (frames, policy): (&Frames, &Policy),
     of: (&Control, &CompactRules),
     ix: FrameIx,
 ) -> Option<Order> {

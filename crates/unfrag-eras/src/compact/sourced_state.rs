@@ -1,6 +1,5 @@
 //! [`Sourced`]: what a run that the host's source leads knows between two steps.
 
-use super::targets::Targets;
 use crate::frame::Span;
 
 /// What such a run knows between two steps.
@@ -11,7 +10,6 @@ pub(super) struct Sourced {
     pub run: u32,
     /// What is emptied.
     pub unit: Option<Span>,
-    pub targets: Targets,
     pub gained: u32,
 }
 
@@ -28,7 +26,6 @@ impl Sourced {
         phase: Phase::Begin,
         run: 0,
         unit: None,
-        targets: Targets::NONE,
         gained: 0,
     };
 

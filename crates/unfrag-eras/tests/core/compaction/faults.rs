@@ -31,7 +31,6 @@ struct Page {
 }
 
 /// Something that moves pages.
-#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Run {
     Compaction(Compaction),
     Claim(Claim),
