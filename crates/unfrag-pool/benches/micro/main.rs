@@ -39,7 +39,15 @@ struct Args {
     bench: bool,
 }
 
-const ERAS: [&str; 7] = ["2.6.14", "v19", "2.6.31", "2.6.32", "6.1", "6.18", "unfrag"];
+const ERAS: [&str; 7] = [
+    "2.6.14",
+    "v19",
+    "2.6.31",
+    "2.6.32",
+    "6.1",
+    "6.18",
+    "unfrag-lists",
+];
 const FRAMES: u64 = 1 << 18;
 const CPU: CpuId = CpuId(0);
 

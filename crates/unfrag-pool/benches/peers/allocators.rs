@@ -24,7 +24,7 @@ use unfrag_pool::HostMemory;
 pub const NAMES: [&str; 13] = [
     "array",
     "unfrag",
-    "unfrag-manager",
+    "unfrag-lists",
     "2.6.14",
     "V19",
     "2.6.32",
@@ -44,7 +44,7 @@ pub fn make<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
     match name {
         "array" => v.visit(arrays(frames, threads)),
         "unfrag" => unfrag(frames, threads, v),
-        "unfrag-manager" => era("unfrag", frames, threads, v),
+        "unfrag-lists" => era("unfrag-lists", frames, threads, v),
         "buddy_system_allocator" => {
             let mut b = FrameAllocator::new();
             b.add_frame(0, frames as usize);
