@@ -73,7 +73,7 @@ impl<'p> Movable<'p> {
             unsafe {
                 inner.base.free(frame, order, MigrateType::Movable);
             }
-            return Err(AllocError::Reserved);
+            return Err(AllocError::NoHandle);
         };
         let record = Record {
             owner: HANDLES,

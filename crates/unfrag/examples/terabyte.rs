@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 use unfrag::maps::Gigabyte;
-use unfrag::{Memory, MemoryConfig, MemoryLayout, Pfn};
+use unfrag::{MAX_SHARDS, Memory, MemoryConfig, MemoryLayout, Pfn};
 
 const GIGABYTE: u64 = 1 << 18;
 const TERABYTE: u64 = 1 << 28;
 const CPUS: usize = 64;
 const CONFIG: MemoryConfig = MemoryConfig::new(Pfn(0), TERABYTE)
-    .with_shards(CPUS / 2)
+    .with_shards(MAX_SHARDS)
     .with_locals(CPUS);
 const ROOM: MemoryLayout = MemoryLayout::of(&CONFIG);
 

@@ -13,8 +13,8 @@ pub enum AllocError {
     /// Enough memory is free for the request, but no block of its order that it may take: moving what is in
     /// use could help.
     Fragmented,
-    /// A block of the order is free, but it is kept for others.
-    Reserved,
+    /// Memory is free, but there are as many blocks that can be moved as can be told apart.
+    NoHandle,
     /// The block is for an owner that this memory does not know.
     NoSuchOwner,
 }
@@ -32,8 +32,8 @@ impl core::fmt::Display for AllocError {
             AllocError::Fragmented => {
                 "enough memory is free, but no block of this order to be had: it is fragmented"
             }
-            AllocError::Reserved => {
-                "a block of this order is free, but below the watermarks, which keep it for others"
+            AllocError::NoHandle => {
+                "there are as many movable blocks as can be told apart: free some, or take larger ones"
             }
             AllocError::NoSuchOwner => {
                 "the owner is not registered here; allocate for it where it is, or register it here"

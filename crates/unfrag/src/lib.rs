@@ -48,12 +48,12 @@
 //! # One allocation
 //! From the call to the frame, with the file of each step:
 //! 1. `local/cpu.rs`: [`Local::alloc`] takes a frame from the CPU's own array of that order and type (`local/arrays.rs`).
-//! 2. `memory/shards.rs`: an empty array is refilled by half in one batch, under the lock of one shard; the batch is reserved
+//! 2. `memory/taking.rs`: an empty array is refilled by half in one batch, under the lock of one shard; the batch is reserved
 //!    above the watermark first (`memory/totals.rs`).
 //! 3. `maps/engine.rs`: the shard takes from its fullest block of that type (`maps/bins.rs`), by the bits of the block's map
 //!    (`maps/map.rs`). Without such a block, a whole free one becomes one of that type (`maps/gigabyte.rs`); without that, another
 //!    type's is taken over, the emptiest.
-//! 4. If memory is short, what the CPUs keep is called home, and the request fails with an [`AllocError`]; if it is fragmented, an
+//! 4. If memory is short, what all CPUs keep is drained (`local/drain.rs`); if that is not enough, the request fails with an [`AllocError`]; if it is fragmented, an
 //!    [`Evacuator`](moves::Evacuator) makes room.
 //!
 //! # What it needs of a machine
