@@ -53,8 +53,8 @@
 //! 3. `maps/engine.rs`: the shard takes from its fullest block of that type (`maps/bins.rs`), by the bits of the block's map
 //!    (`maps/map.rs`). Without such a block, a whole free one becomes one of that type (`maps/gigabyte.rs`); without that, another
 //!    type's is taken over, the emptiest.
-//! 4. If memory is short, what all CPUs keep is drained (`local/drain.rs`); if that is not enough, the request fails with an [`AllocError`]; if it is fragmented, an
-//!    [`Evacuator`](moves::Evacuator) makes room.
+//! 4. If memory is short, what all CPUs keep is drained (`local/drain.rs`); if that is not enough, the request fails with an
+//!    [`AllocError`]. If memory is fragmented, an [`Evacuator`](moves::Evacuator) makes room.
 //!
 //! # What it needs of a machine
 //! Atomic words of 64 bits, which all machines of 64 bits have, and x86 and ARMv7-A of 32; where there are none, as on
