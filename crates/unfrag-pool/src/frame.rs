@@ -105,12 +105,10 @@ impl<'p> Frame<'p> {
     /// }
     ///
     /// let pool = Arc::new(Pool::builder().arena(16 << 20).build()?);
-    /// let mut buffers = Buffers {
-    ///     ring: pool.alloc(Order(3))?.detach(),
-    ///     table: pool.alloc_bytes(5 << 20)?.detach(),
-    ///     cold: pool.alloc_movable(Order(0))?.detach(),
-    ///     pool,
-    /// };
+    /// let ring = pool.alloc(Order(3))?.detach();
+    /// let table = pool.alloc_bytes(5 << 20)?.detach();
+    /// let cold = pool.alloc_movable(Order(0))?.detach();
+    /// let mut buffers = Buffers { ring, table, cold, pool };
     /// buffers.ring.fill(1);
     /// buffers.table.pieces_mut()[0].fill(2);
     /// buffers.pool.compact(1);
