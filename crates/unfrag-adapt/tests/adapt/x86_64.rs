@@ -2,6 +2,7 @@
 
 use spin::mutex::SpinMutex;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use unfrag::maps::Gigabyte;
 use unfrag::{MemoryConfig, MemoryLayout};
 use unfrag::{MigrateType, Pfn};
@@ -26,13 +27,22 @@ fn config(frames: u64) -> MemoryConfig {
     }
 }
 
+/// What lives as long as the program. It stays within reach, so that no tool takes it for lost.
+fn for_ever<T>(all: Vec<T>) -> &'static mut [T] {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let all = all.leak();
+    let mut kept = KEPT.lock().unwrap();
+    kept.push(all.as_mut_ptr().expose_provenance());
+    all
+}
+
 /// A memory of which all frames but the first are free: physical address 0 is nobody's.
 fn memory(frames: u64) -> Memory<'static> {
     let room = MemoryLayout::of(&config(frames));
-    let directory = (0..room.gigabytes).map(|_| Gigabyte::NONE).collect();
-    let mut words = vec![0; room.words].leak();
+    let directory = for_ever((0..room.gigabytes).map(|_| Gigabyte::NONE).collect());
+    let mut words = for_ever(vec![0; room.words]);
     let shared = Memory::new(config(frames));
-    shared.start(Vec::leak(directory), &mut words).unwrap();
+    shared.start(directory, &mut words).unwrap();
     shared.add(Pfn(1), frames - 1, &mut words).unwrap();
     shared
 }
