@@ -74,32 +74,33 @@ impl<'m, R: RawMutex> Memory<'m, R> {
         if frames == 0 {
             return Err(GiveError::NoFrames(start));
         }
-        let (mut at, mut left) = (start.0, frames);
-        let mut parts = 0;
         // What is out of range is refused before anything changes.
-        while left > 0 {
-            let shard = self.shard_of(at).ok_or(GiveError::NoMemory(Pfn(at)))?;
+        self.parts_of(start, frames)
+            .try_for_each(|part| part.map(|_| ()))?;
+        self.parts_of(start, frames)
+            .try_for_each(|part| part.and_then(|(shard, at, n)| f(shard, at, n)))
+    }
+
+    /// The parts of a range by shards, up to the first frame that is in none.
+    fn parts_of(
+        &self,
+        start: Pfn,
+        frames: u64,
+    ) -> impl Iterator<Item = Result<(usize, Pfn, u64), GiveError>> {
+        let (mut next, mut left) = (Some(start.0), frames);
+        core::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let at = next.unwrap_or(u64::MAX);
+            let Some(shard) = next.and_then(|at| self.shard_of(at)) else {
+                left = 0;
+                return Some(Err(GiveError::NoMemory(Pfn(at))));
+            };
             let span = &self.spans()[shard];
             let part = left.min(span.start + span.frames - at);
-            left -= part;
-            at = match at.checked_add(part) {
-                Some(at) => at,
-                None if left == 0 => at,
-                None => return Err(GiveError::NoMemory(Pfn(u64::MAX))),
-            };
-            parts += 1;
-        }
-        let (mut at, mut left) = (start.0, frames);
-        for _ in 0..parts {
-            let Some(shard) = self.shard_of(at) else {
-                break;
-            };
-            let span = &self.spans()[shard];
-            let part = left.min(span.start + span.frames - at);
-            f(shard, Pfn(at), part)?;
-            left -= part;
-            at = at.wrapping_add(part);
-        }
-        Ok(())
+            (next, left) = (at.checked_add(part), left - part);
+            Some(Ok((shard, Pfn(at), part)))
+        })
     }
 }
