@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(recording) = given.or(within) {
         let name = args.recording.as_ref().unwrap_or(&args.path);
         let name = name.file_name().unwrap_or_default().to_string_lossy();
-        predict::predict(&mut examined.diagnosis.advice, &recording, &name)?;
+        predict::predict(&mut examined.diagnosis, &recording, &name)?;
     }
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;

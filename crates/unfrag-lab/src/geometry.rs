@@ -162,8 +162,17 @@ pub fn find(counts: &Counts) -> Found {
             bytes(unit)
         ));
     }
+    // MemFree counts memory that no zone manages yet, too.
+    let late = || {
+        let managed = counts.managed?.saturating_mul(page_size);
+        Some(kib("MemTotal")?.saturating_sub(managed))
+    };
+    let is_late = |more: u64| late().is_some_and(|late| more <= late.saturating_add(4 << 20));
     if let (Some(free), Some(pages)) = (kib("MemFree"), counts.free)
         && differ(free, pages.saturating_mul(page_size), 4 << 20)
+        && !free
+            .checked_sub(pages.saturating_mul(page_size))
+            .is_some_and(is_late)
     {
         notes.push(format!(
             "meminfo counts {} free, the zones' files {}: they are not of one moment, or not of one host",
