@@ -4,6 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::page_size;
 use crate::standard::say_line;
+use crate::window;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
@@ -19,12 +20,15 @@ use unfrag_linux::{Error, file};
 ///
 /// For each node and zone: how fragmented it is and why; huge pages to be had at once, after compaction,
 /// after reclaim; what stands in the way; what stalls and failures there were; whether atomic requests
-/// are at risk; and which sysctl to set, why and at what cost. Reads only; root sees most, any user
+/// are at risk; what memory is not for everybody; and what to do, why, at what cost, and which number it
+/// changes. What happened since boot is told as history: only what happens while it watches (--for) is a
+/// reason to act, and a lasting setting needs several readings. Reads only; root sees most, any user
 /// something, and what could not be seen is named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag doctor
   unfrag doctor --huge 64
+  unfrag doctor --for 10m
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
   unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
@@ -48,8 +52,9 @@ pub struct Args {
     /// Of several snapshots, this one instead of the last
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
-    /// Seconds between two readings of this host's counters, for the rates; 0 for one reading
-    #[arg(long = "for", value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    /// How long to watch this host, in seconds or as 10m: from 30 s on it is read every ten seconds, which a lasting
+    /// setting needs before it is advised; 0 for one reading
+    #[arg(long = "for", value_name = "TIME", default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
     #[arg(long, conflicts_with = "json")]
@@ -79,9 +84,13 @@ struct Json<'a> {
 }
 
 fn seconds(text: &str) -> std::result::Result<f64, String> {
-    match text.parse() {
-        Ok(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
-        _ => Err("seconds from 0 to 86400, such as 10 or 0.5".into()),
+    let seconds = text.parse().ok().or_else(|| {
+        let whole = window::seconds(text).ok()?;
+        u32::try_from(whole).ok().map(f64::from)
+    });
+    match seconds {
+        Some(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
+        _ => Err("seconds from 0 to 86400, such as 10 or 0.5, or a time such as 10m".into()),
     }
 }
 

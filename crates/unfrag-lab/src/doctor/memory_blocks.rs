@@ -9,8 +9,8 @@ use super::zone_blocks::ZoneBlocks;
 use crate::host::files::Files;
 use serde::Serialize;
 
-/// More blocks than these are not looked at: each one costs a file.
-const MOST: u64 = 1 << 14;
+/// Hosts with more blocks are not looked at: each one costs a file.
+const MOST: u64 = 1 << 12;
 
 /// The blocks of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
     };
     let size = u64::from_str_radix(&text("block_size_bytes")?, 16).ok();
     let size = size.filter(|n| n.is_power_of_two() && *n >= (BLOCK_FRAMES as u64) << 12)?;
-    let blocks = end?.div_ceil(size).min(MOST);
+    let blocks = Some(end?.div_ceil(size)).filter(|n| *n <= MOST)?;
     let is_online = |n: &u64| text(&format!("memory{n}/state")).as_deref() == Some("online");
     let online: Vec<u64> = (0..blocks).filter(is_online).collect();
     (!online.is_empty()).then_some(MemoryBlocks { size, online })

@@ -61,7 +61,8 @@ impl<'a> Watch<'a> {
     pub fn watched(&self) -> Watched {
         let seconds = self.readings.first().map(|(at, _)| -at);
         Watched {
-            readings: self.readings.len(),
+            // A text without counters is a reading as well.
+            readings: self.readings.len().max(1),
             seconds: seconds.filter(|&s| s > 0.0),
         }
     }

@@ -78,10 +78,12 @@ pub(super) fn pins(host: &Host) -> Pins {
         false => z.managed,
     };
     let at_most = || Some(sum(&managed)?.saturating_sub(cma_bytes(host)?));
+    let free = sum(&open);
     Pins {
-        free_bytes: sum(&open),
+        free_bytes: free,
         closed_bytes: sum(&closed),
-        at_most_bytes: at_most(),
+        // Less than is free: the files are not of one moment.
+        at_most_bytes: at_most().filter(|&n| free.is_none_or(|free| n >= free)),
     }
 }
 
