@@ -262,13 +262,16 @@ fn kept_blocks(found: &Unpluggable) -> Option<Withheld> {
         name: "memory_blocks".into(),
         bytes: kept.saturating_mul(found.block_bytes),
         text: format!(
-            "{} of {} memory blocks of {} ({}) cannot be unplugged: {}; the least is in memory{number}: {} pages, mostly {}",
+            "{} of {} memory blocks of {} ({}) cannot be unplugged: {}; the least is in memory{number}: {}, mostly {}",
             thousands(kept),
             thousands(found.online),
             bytes(found.block_bytes),
             percent(kept as f64 / found.online.max(1) as f64),
             by.join(", "),
-            thousands(pages),
+            match pages {
+                1 => "1 page".into(),
+                n => format!("{} pages", thousands(n)),
+            },
             kind.name()
         ),
         command: None,
