@@ -9,6 +9,7 @@ use super::evidence::Evidence;
 use super::room_advice::{make_room, shrink_slab};
 use super::setting_advice as settings;
 use super::standing::Standing;
+use super::thp_advice as thp;
 use super::watch::Watch;
 use crate::era::Era;
 use crate::report::number::{bytes, duration, thousands};
@@ -36,8 +37,8 @@ pub(super) fn rule(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch) -> Ruli
         settings::proactive(d, e, era, watch),
         settings::early_kswapd(d, e, era, watch),
         settings::defrag_mode(d, e, era, watch),
-        settings::huge_page_faults(e, watch),
-        settings::stalling_faults(d, e, watch),
+        thp::huge_page_faults(e, watch),
+        thp::stalling_faults(d, e, watch),
         shrink_slab(d, e, &now),
         make_room(d, e, &now),
     ];

@@ -136,7 +136,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         notes,
         unread,
     };
-    diagnosis.history = history::history(&diagnosis, &watch);
+    diagnosis.history = history::history(&diagnosis.work, &watch);
     let ruling = advice_rules::rule(&diagnosis, e, era, &watch);
     let advised = |a: &Advice| ruling.advice.iter().any(|b| a.command == b.command);
     let more = room_advice::shrink(&diagnosis, e).filter(|a| !advised(a));

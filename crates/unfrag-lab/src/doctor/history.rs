@@ -2,8 +2,8 @@
 //!
 //! Invariant: each entry says what of it happened while the host was watched, or that it was not watched.
 
-use super::diagnosis::Diagnosis;
 use super::watch::Watch;
+use super::work::Work;
 use crate::report::number::{duration, percent, thousands};
 use serde::Serialize;
 
@@ -23,8 +23,8 @@ pub struct Past {
 }
 
 /// What happened since boot, the gravest first.
-pub(super) fn history(d: &Diagnosis, watch: &Watch) -> Vec<Past> {
-    let total = |name: &str| d.work.iter().find(|w| w.counter == name).map(|w| w.total);
+pub(super) fn history(work: &[Work], watch: &Watch) -> Vec<Past> {
+    let total = |name: &str| work.iter().find(|w| w.counter == name).map(|w| w.total);
     let watched = watch.watched().seconds.map(duration);
     let one = |counter: &'static str, what: String, next| {
         let since_boot = total(counter).filter(|&n| n > 0)?;

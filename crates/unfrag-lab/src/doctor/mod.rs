@@ -9,7 +9,7 @@
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
 //! - [`watch`]: what was counted while the host was watched; [`history`]: what happened since boot.
-//! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; [`predict`]: what a replay predicts for it.
+//! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `thp_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; `needs`: whether large blocks are wanted; [`predict`]: what a replay predicts for it.
 //! - [`withheld`]: memory that is not for everybody; [`hugetlb`]: pools; [`memory_blocks`]: what cannot be unplugged; [`features`]: what else reclaims.
 //! - [`examine`] (`examination`, `examined`): all of it in order. `late_memory`: memory that no zone manages yet. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
 //! - [`text`], `advice_text`, `answer`, [`map`]: the answer for people.
@@ -35,6 +35,7 @@ pub mod hugetlb;
 mod late_memory;
 pub mod map;
 pub mod memory_blocks;
+mod needs;
 mod obstacles;
 pub mod predict;
 mod proactive;
@@ -45,6 +46,7 @@ mod shortage;
 pub mod slabs;
 mod standing;
 pub mod text;
+mod thp_advice;
 pub mod watch;
 pub mod withheld;
 pub mod work;

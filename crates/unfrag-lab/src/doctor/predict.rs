@@ -223,3 +223,108 @@ fn in_words(p: &Predicted) -> String {
         pair(p.pgmigrate_success)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(predicted: Predicted) -> Advice {
+        Advice {
+            command: "sysctl -w vm.compaction_proactiveness=80".into(),
+            lasts: Lasts::Setting,
+            setting: Some("vm.compaction_proactiveness".into()),
+            current: Some("20".into()),
+            value: Some("80".into()),
+            reason: String::new(),
+            change: None,
+            cost: String::new(),
+            prediction: None,
+            predicted: Some(predicted),
+        }
+    }
+
+    /// A replay in which the value makes no difference but the work of compaction.
+    fn same() -> Predicted {
+        Predicted {
+            from: "20".into(),
+            to: "80".into(),
+            free_huge_blocks: [4250, 4250],
+            failures: [3, 3],
+            stalls: [7, 7],
+            free_pages: [900, 900],
+            thp_fault_alloc: [50, 50],
+            pgmigrate_success: [10, 9000],
+            cannot_say: None,
+        }
+    }
+
+    #[test]
+    fn a_replay_that_shows_no_gain_speaks_against_advice() {
+        let why = against(&advice(same()), "host.unfrag").unwrap();
+        assert!(
+            why.contains("4,250 free huge pages at its end instead of 4,250"),
+            "{why}"
+        );
+        let worse = Predicted {
+            free_huge_blocks: [4250, 4000],
+            failures: [3, 9],
+            ..same()
+        };
+        assert!(against(&advice(worse), "host.unfrag").is_some());
+    }
+
+    #[test]
+    fn a_replay_that_cannot_say_speaks_neither_for_nor_against() {
+        let unsure = Predicted {
+            free_huge_blocks: [4250, 4300],
+            cannot_say: Some([4100.0, 4400.0]),
+            ..same()
+        };
+        assert_eq!(against(&advice(unsure.clone()), "host.unfrag"), None);
+        assert!(!unsure.gains());
+        assert_eq!(change(&unsure), None);
+    }
+
+    #[test]
+    fn a_gain_is_named_from_what_to_what() {
+        let table: [(Predicted, u64, u64); 4] = [
+            (
+                Predicted {
+                    failures: [3, 1],
+                    ..same()
+                },
+                3,
+                1,
+            ),
+            (
+                Predicted {
+                    stalls: [7, 2],
+                    ..same()
+                },
+                7,
+                2,
+            ),
+            (
+                Predicted {
+                    thp_fault_alloc: [50, 60],
+                    ..same()
+                },
+                50,
+                60,
+            ),
+            (
+                Predicted {
+                    free_huge_blocks: [4250, 4400],
+                    ..same()
+                },
+                4250,
+                4400,
+            ),
+        ];
+        for (p, from, to) in table {
+            assert_eq!(against(&advice(p.clone()), "host.unfrag"), None);
+            let c = change(&p).unwrap();
+            assert_eq!((c.from, c.to), (from, to), "{c:?}");
+        }
+    }
+}

@@ -8,98 +8,14 @@ use super::answer::SHORT_LISTS;
 use super::diagnosis::{Diagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::frames::FrameUse;
+use super::needs::{needs, past_needs};
 use super::slabs;
-use super::standing::{FALLEN_BACK, IN_VAIN, SOME, Standing};
+use super::standing::Standing;
 use super::watch::Watch;
-use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::number::{bytes, thousands};
 
 /// Share of blocks that slab alone spoils, above which it is worth shrinking.
 const SPOILED_SHARE: f64 = 0.10;
-
-/// The share that `part` is of itself and the `rest`.
-pub(super) fn share_of(part: u64, rest: u64) -> f64 {
-    part as f64 / part.saturating_add(rest).max(1) as f64
-}
-
-/// A counter's value since boot; `None` if the kernel does not have it.
-fn counted(d: &Diagnosis, name: &str) -> Option<u64> {
-    d.work.iter().find(|w| w.counter == name).map(|w| w.total)
-}
-
-/// Compactions that a request waited for and the share of them in vain, where that is most of them: by a source of counts.
-fn mostly_in_vain(of: impl Fn(&str) -> Option<u64>) -> Option<(u64, f64)> {
-    let (failed, done) = (of("compact_fail")?, of("compact_success")?);
-    let (all, share) = (failed.saturating_add(done), share_of(failed, done));
-    (share > IN_VAIN && all >= SOME).then_some((all, share))
-}
-
-/// The same, while the host was watched.
-pub(super) fn in_vain_while_watched(watch: &Watch) -> Option<(u64, f64)> {
-    mostly_in_vain(|name| watch.rose(name))
-}
-
-/// The same, since boot.
-pub(super) fn in_vain_since_boot(d: &Diagnosis) -> Option<(u64, f64)> {
-    mostly_in_vain(|name| counted(d, name))
-}
-
-/// Faults that wanted a huge page and the share that got small pages, where there were some.
-pub(super) fn fallen_back(of: impl Fn(&str) -> Option<u64>) -> Option<(u64, f64)> {
-    let (refused, given) = (of("thp_fault_fallback")?, of("thp_fault_alloc")?);
-    let all = refused.saturating_add(given);
-    (all >= SOME).then(|| (all, share_of(refused, given)))
-}
-
-/// Why large blocks are wanted now: a clause for each kind of request that went unserved while the host was watched.
-pub(super) fn needs(watch: &Watch) -> Vec<String> {
-    let Some(time) = watch.watched().seconds.map(duration) else {
-        return vec![];
-    };
-    let mut all = vec![];
-    if let Some((n, share)) = in_vain_while_watched(watch) {
-        all.push(format!(
-            "{} of {} compactions that a request waited for in the last {time} were in vain",
-            percent(share),
-            thousands(n)
-        ));
-    }
-    let fell = fallen_back(|name| watch.rose(name));
-    if let Some((n, share)) = fell.filter(|(_, share)| *share > FALLEN_BACK) {
-        all.push(format!(
-            "{} of {} faults that wanted a huge page in the last {time} got small pages",
-            percent(share),
-            thousands(n)
-        ));
-    }
-    if let Some(n) = watch.rose("htlb_buddy_alloc_fail").filter(|&n| n > 0) {
-        all.push(format!(
-            "the hugetlb pool did not get {} huge pages in the last {time}",
-            thousands(n)
-        ));
-    }
-    all
-}
-
-/// Why large blocks may be wanted, where the host was not watched.
-fn past_needs(d: &Diagnosis) -> Vec<String> {
-    let mut all = vec![];
-    if let Some((n, share)) = in_vain_since_boot(d) {
-        all.push(format!(
-            "{} of {} compactions that a request waited for since boot were in vain",
-            percent(share),
-            thousands(n)
-        ));
-    }
-    let fell = fallen_back(|name| counted(d, name));
-    if let Some((n, share)) = fell.filter(|(_, share)| *share > FALLEN_BACK) {
-        all.push(format!(
-            "{} of {} faults that wanted a huge page since boot got small pages",
-            percent(share),
-            thousands(n)
-        ));
-    }
-    all
-}
 
 /// Room for large blocks, for all reasons together.
 pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(Advice, Standing)> {

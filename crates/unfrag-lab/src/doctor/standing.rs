@@ -6,16 +6,8 @@
 //! Invariant: by the same counters and states, the same standing; a busy second of a sound host gives no setting.
 
 use super::evidence::Evidence;
-use super::room_advice::share_of;
 use super::watch::{READINGS, SPAN, Step, Watch};
 use crate::host::Zone;
-
-/// Share of compactions in vain above which they are a need.
-pub(super) const IN_VAIN: f64 = 0.50;
-/// Share of faults without a huge page above which they are a need.
-pub(super) const FALLEN_BACK: f64 = 0.25;
-/// Compactions and faults from which a share says something.
-pub(super) const SOME: u64 = 20;
 
 /// What a candidate for a setting lacks.
 pub(super) const LONGER: &str = "a longer look, with at least three readings over a minute: unfrag doctor --for 10m, or a recording or dated copies of the host";
@@ -65,17 +57,4 @@ pub(super) fn of_state(e: &Evidence, speaks: impl Fn(&[Zone]) -> bool) -> Option
         (true, false) => Some(Standing::Needs(LONGER.into())),
         (true, true) => Some(Standing::Given),
     }
-}
-
-/// Whether requests for large blocks went unserved in a step.
-pub(super) fn wants_large(step: &Step) -> bool {
-    let rose = |name| step.rose(name).unwrap_or(0);
-    let most = |no: u64, yes: u64, share| no > 0 && share_of(no, yes) > share;
-    most(rose("compact_fail"), rose("compact_success"), IN_VAIN)
-        || most(
-            rose("thp_fault_fallback"),
-            rose("thp_fault_alloc"),
-            FALLEN_BACK,
-        )
-        || rose("htlb_buddy_alloc_fail") > 0
 }
