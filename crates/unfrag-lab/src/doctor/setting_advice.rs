@@ -241,7 +241,7 @@ pub(super) fn proactive(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch) ->
     let of = |z: &&ZoneDiagnosis| z.node == node.node;
     let pages: Option<u64> = d.zones.iter().filter(of).map(|z| z.free_pages).sum();
     // At the score where it ends so much of free memory is in whole blocks.
-    let whole = pages?.saturating_mul(100 - low.min(100)) / 100 >> d.huge_order;
+    let whole = (pages?.saturating_mul(100 - low.min(100)) / 100) >> d.huge_order;
     let to = whole.min(compacted);
     if to <= free || (to - free) * 10 < to {
         return None;
@@ -281,14 +281,12 @@ pub(super) fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch)
     const DEFAULT: u64 = 10;
     /// Stalls a second from which it is worth it.
     const RATE: f64 = 1.0;
+    /// Three hundredths of memory.
+    const MOST: u64 = 300;
     if !era.is_at_least(4, 6) || !has(e, "watermark_scale_factor") {
         return None;
     }
     let now = e.setting("watermark_scale_factor").unwrap_or(DEFAULT);
-    let value = now.saturating_mul(5).min(300);
-    if value <= now {
-        return None;
-    }
     let stalls = watch.rose("allocstall").filter(|&n| n > 0)?;
     let standing = of_setting(watch, false, |step| {
         step.rose("allocstall")
@@ -296,21 +294,24 @@ pub(super) fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch)
     })?;
     let seconds = watch.watched().seconds?;
     // The low mark is above min by a share of the zone, a quarter of min at least.
-    let low = |z: &Zone, factor: u64| {
-        let (min, managed) = (unboosted(z, "min")?, z.managed?);
-        let part = u128::from(managed) * u128::from(factor) / 10_000;
-        Some(min.saturating_add((part as u64).max(min / 4)))
+    let gap = |z: &Zone, factor: u64| {
+        let part = u128::from(z.managed?) * u128::from(factor) / 10_000;
+        Some((part as u64).max(unboosted(z, "min")? / 4))
     };
-    let sum = |factor: u64| {
-        e.host
-            .zones
-            .iter()
-            .map(|z| low(z, factor))
-            .sum::<Option<u64>>()
+    let zones = || e.host.zones.iter().filter(|_| e.host.gaps().is_empty());
+    let gaps = |factor: u64| zones().map(|z| gap(z, factor)).sum::<Option<u64>>();
+    let min: Option<u64> = zones().map(|z| unboosted(z, "min")).sum();
+    // A quarter of a large min may be more than a small share: then a larger one.
+    let doubles = |&value: &u64| {
+        let known = gaps(now).zip(gaps(value)).filter(|(from, _)| *from > 0);
+        value > now && known.is_none_or(|(from, to)| to / 2 >= from)
     };
-    let marks = sum(now)
-        .zip(sum(value))
-        .filter(|_| e.host.gaps().is_empty());
+    let steps = [now.saturating_mul(5), 100, 200, MOST];
+    let value = steps.into_iter().filter(|&v| v <= MOST).find(doubles)?;
+    let marks = min
+        .zip(gaps(now).zip(gaps(value)))
+        .filter(|(min, _)| *min > 0);
+    let marks = marks.map(|(min, (from, to))| (min.saturating_add(from), min.saturating_add(to)));
     let size = |pages: u64| pages.saturating_mul(d.page_size);
     let advice = sysctl(
         e,

@@ -46,6 +46,8 @@ pub struct Hosts {
     pub unflagged_blocks: u64,
     /// Pages of slab that cannot be reclaimed.
     pub unreclaimable: u64,
+    /// The min mark in pages.
+    pub min: u64,
     /// Transparent huge pages' `defrag`.
     pub defrag: &'static str,
     counters: BTreeMap<&'static str, u64>,
@@ -84,6 +86,7 @@ impl Hosts {
             clean_blocks: 0,
             unflagged_blocks: 0,
             unreclaimable: 2_000,
+            min: 1024,
             defrag: "madvise",
             counters: counters.map(|name| (name, 0)).into(),
             settings: settings.into(),
@@ -146,8 +149,11 @@ impl Hosts {
         Some(match name {
             "buddyinfo" => format!("Node 0, zone   Normal {row}\n"),
             "zoneinfo" => format!(
-                "Node 0, zone   Normal\n  per-node stats\n      nr_slab_unreclaimable {}\n  pages free     {pages}\n        boost    0\n        min      1024\n        low      1280\n        high     1536\n        spanned  131072\n        present  131072\n        managed  131072\n        cma      0\n        protection: (0, 0, 0)\n      nr_free_pages {pages}\n      nr_zone_inactive_file 9000\n      nr_zone_active_file 9000\n      nr_free_cma 0\n  pagesets\n    cpu: 0\n              count:    0\n              high:     10\n              batch:    1\n  vm stats threshold: 4\n  node_unreclaimable:  0\n  start_pfn:           0\n",
-                self.unreclaimable
+                "Node 0, zone   Normal\n  per-node stats\n      nr_slab_unreclaimable {}\n  pages free     {pages}\n        boost    0\n        min      {}\n        low      {}\n        high     {}\n        spanned  131072\n        present  131072\n        managed  131072\n        cma      0\n        protection: (0, 0, 0)\n      nr_free_pages {pages}\n      nr_zone_inactive_file 9000\n      nr_zone_active_file 9000\n      nr_free_cma 0\n  pagesets\n    cpu: 0\n              count:    0\n              high:     10\n              batch:    1\n  vm stats threshold: 4\n  node_unreclaimable:  0\n  start_pfn:           0\n",
+                self.unreclaimable,
+                self.min,
+                self.min / 4 * 5,
+                self.min / 2 * 3
             ),
             "pagetypeinfo" => format!(
                 "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 \nNode    0, zone   Normal, type    Unmovable      0      0      0      0      0      0      0      0      0      0      0 \nNode    0, zone   Normal, type      Movable {row}\n\nNumber of blocks type     Unmovable      Movable \nNode 0, zone   Normal           10          246 \n"
