@@ -253,17 +253,15 @@ fn what_happened_since_boot_is_history_and_no_advice() {
     assert!(said.contains("not yet: "), "{said}");
 }
 
-#[test]
-fn dated_copies_are_a_watch() {
+/// Four copies of procfs, a minute apart, between which requests reclaim first ten times a second. Of the copies that
+/// `is_other` takes, spans of zones and times of boot are those of another host.
+fn dated_copies(is_other: impl Fn(u64) -> bool) -> tempfile::TempDir {
     let from = fixtures().join("procfs");
     let dir = tempfile::tempdir().unwrap();
-    let text = fs::read_to_string(from.join("vmstat")).unwrap();
+    let text = |file: &str| fs::read_to_string(from.join(file)).unwrap();
     for minute in 0..4u64 {
         let copy = dir.path().join(format!("2026-01-02T03:0{minute}:00"));
         fs::create_dir(&copy).unwrap();
-        for file in ["buddyinfo", "zoneinfo"] {
-            fs::copy(from.join(file), copy.join(file)).unwrap();
-        }
         let more = |line: &str| match line.strip_prefix("allocstall_normal ") {
             Some(n) => format!(
                 "allocstall_normal {}\n",
@@ -271,18 +269,26 @@ fn dated_copies_are_a_watch() {
             ),
             None => format!("{line}\n"),
         };
-        let vmstat: String = text.lines().map(more).collect();
-        fs::write(copy.join("vmstat"), vmstat).unwrap();
-        let time =
-            std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_767_323_000 + minute * 60);
-        for file in ["buddyinfo", "zoneinfo", "vmstat"] {
-            let file = fs::File::options()
-                .append(true)
-                .open(copy.join(file))
-                .unwrap();
-            file.set_modified(time).unwrap();
+        let vmstat: String = text("vmstat").lines().map(more).collect();
+        let zoneinfo = match is_other(minute) {
+            true => text("zoneinfo").replace("spanned  ", "spanned  1"),
+            false => text("zoneinfo"),
+        };
+        let files = [
+            ("buddyinfo", text("buddyinfo")),
+            ("zoneinfo", zoneinfo),
+            ("vmstat", vmstat),
+        ];
+        for (name, text) in files {
+            fs::write(copy.join(name), text).unwrap();
         }
     }
+    dir
+}
+
+#[test]
+fn dated_copies_are_a_watch() {
+    let dir = dated_copies(|_| false);
     let d = doctor(dir.path());
     assert_eq!(d["watched"]["readings"], 4, "{}", d["watched"]);
     assert_eq!(d["watched"]["seconds"], 180.0);
@@ -293,6 +299,15 @@ fn dated_copies_are_a_watch() {
         d["advice"]
     );
     assert_eq!(advice["change"]["unit"], "bytes");
+}
+
+#[test]
+fn copies_of_another_host_are_no_watch() {
+    let dir = dated_copies(|minute| minute < 3);
+    let d = doctor(dir.path());
+    assert_eq!(d["advice"], serde_json::json!([]));
+    assert_eq!(d["watched"]["readings"], 1);
+    assert!(d["work"][0]["per_second"].is_null(), "{}", d["work"][0]);
 }
 
 #[test]

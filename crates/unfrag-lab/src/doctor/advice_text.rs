@@ -83,7 +83,7 @@ pub(super) fn advice(d: &Diagnosis, out: &mut Text) {
 fn not_given(all: &[NotGiven], lead: &str, what: &str, out: &mut Text) {
     for n in all {
         one(&n.advice, lead, out);
-        let _ = writeln!(out, "    {what}: {}", n.why_not);
+        let _ = writeln!(out, "    {what}: {}", printable(&n.why_not));
     }
 }
 
@@ -93,12 +93,12 @@ fn one(a: &Advice, lead: &str, out: &mut Text) {
         .as_ref()
         .map_or(String::new(), |c| format!("   (now {})", printable(c)));
     let _ = writeln!(out, "  {lead}{}{now}", a.command);
-    let _ = writeln!(out, "    why:  {}", a.reason);
+    let _ = writeln!(out, "    why:  {}", printable(&a.reason));
     if let Some(change) = &a.change {
-        let _ = writeln!(out, "    changes: {}", change.in_words());
+        let _ = writeln!(out, "    changes: {}", printable(&change.in_words()));
     }
     let _ = writeln!(out, "    cost: {}", a.cost);
     if let Some(p) = &a.prediction {
-        let _ = writeln!(out, "    replay: {p}");
+        let _ = writeln!(out, "    replay: {}", printable(p));
     }
 }

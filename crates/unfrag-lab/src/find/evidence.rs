@@ -4,13 +4,13 @@ use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, is_stdin, named};
 use crate::doctor::{Evidence, Reading};
 use crate::error::Result;
-use crate::host::OfSnapshot;
 use crate::host::files::{Files as _, and_not_read};
+use crate::host::{OfSnapshot, Zone};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 use unfrag_linux::Error;
-use unfrag_linux::procfs::{SlabInfo, VmStat};
+use unfrag_linux::procfs::{SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::snapshots::KNOWN;
 
@@ -59,7 +59,15 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
     let mut evidence =
         Evidence::of_snapshot(&place, &all[at]).map_err(|e| e.inside(source.as_ref()))?;
     complete(&mut evidence, &all, at, recording.as_ref());
-    evidence.readings = readings(&all[..=at]);
+    evidence.readings = readings(&all[..=at], &evidence.host.zones);
+    // Rates between two hosts, or over a boot, are none.
+    let is_read = |seconds: f64| {
+        let mut all = evidence.readings.iter();
+        all.any(|r| (r.seconds_before - seconds).abs() < 0.001)
+    };
+    if evidence.earlier.as_ref().is_some_and(|(_, s)| !is_read(*s)) {
+        evidence.earlier = None;
+    }
     evidence.host.unread.extend(not_read);
     Ok((evidence, recording))
 }
@@ -135,10 +143,14 @@ pub(super) fn is_procfs(path: &Path) -> bool {
             .any(|n| n.to_str().is_some_and(is_other))
 }
 
-/// Readings of snapshots before the last one, oldest first: of many, the latest, and some of those before.
-fn readings(all: &[Snapshot]) -> Vec<Reading> {
+/// Readings of snapshots before the last one, oldest first: of many, the latest, and some of those before. Those of another
+/// host or boot are left out, as far as sizes of zones and uptimes tell.
+fn readings(all: &[Snapshot], zones: &[Zone]) -> Vec<Reading> {
     /// Latest snapshots that are read, and as many of those before.
     const MOST: usize = 30;
+    /// Nanoseconds by which the time of a boot may differ from snapshot to snapshot: files have times of whole seconds, and
+    /// clocks are set.
+    const NEAR: i128 = 60_000_000_000;
     let Some((last, earlier)) = all.split_last() else {
         return vec![];
     };
@@ -146,8 +158,22 @@ fn readings(all: &[Snapshot]) -> Vec<Reading> {
     let Some(end) = time(last) else {
         return vec![];
     };
+    let booted = |s: &Snapshot| {
+        let up = uptime::parse(s.file("uptime")?).ok()?;
+        Some(i128::from(time(s)?) - i128::from(up))
+    };
+    let is_one_boot = |s: &&Snapshot| match (booted(s), booted(last)) {
+        (Some(a), Some(b)) => (a - b).abs() < NEAR,
+        _ => true,
+    };
+    let sizes = |zones: &[Zone]| -> Vec<(u32, String, Option<u64>)> {
+        let one = |z: &Zone| (z.node, z.name.clone(), z.told("spanned"));
+        zones.iter().map(one).collect()
+    };
+    let is_one_host = |r: &Reading| r.zones.is_empty() || sizes(&r.zones) == sizes(zones);
     let told: Vec<(&Snapshot, f64)> = earlier
         .iter()
+        .filter(is_one_boot)
         .filter_map(|s| Some((s, end.checked_sub(time(s)?)? as f64 / 1e9)))
         .filter(|(_, before)| *before > 0.0)
         .collect();
@@ -157,6 +183,7 @@ fn readings(all: &[Snapshot]) -> Vec<Reading> {
     chosen
         .chain(latest.iter().copied())
         .filter_map(|(s, before)| Reading::read(before, OfSnapshot(s)))
+        .filter(is_one_host)
         .collect()
 }
 
