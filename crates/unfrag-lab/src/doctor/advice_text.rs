@@ -39,21 +39,45 @@ fn nothing(d: &Diagnosis) -> String {
         return out;
     };
     let time = duration(seconds);
-    let unserved: Vec<String> = d
-        .history
-        .iter()
-        .filter_map(|p| Some((p.counter, p.while_watched.filter(|&n| n > 0)?)))
-        .map(|(counter, n)| format!("{counter} {}", thousands(n)))
-        .collect();
-    let _ = match unserved.is_empty() {
-        true => write!(
-            out,
-            "; in the last {time} no request had to reclaim or compact, and no fault fell back"
+    // What the kernel does not count, or counted backwards, is not said to be none.
+    let while_watched = |counter: &str| {
+        let work = d.work.iter().find(|w| w.counter == counter)?;
+        match work.total {
+            0 => Some(0),
+            _ => {
+                d.history
+                    .iter()
+                    .find(|p| p.counter == counter)?
+                    .while_watched
+            }
+        }
+    };
+    let each = [
+        ("allocstall", "no request had to reclaim"),
+        ("compact_stall", "none had to compact"),
+        (
+            "thp_fault_fallback",
+            "no fault got a small page for a huge one",
         ),
-        false => write!(
+    ];
+    let each = each.map(|(counter, none)| (counter, none, while_watched(counter)));
+    let some: Vec<String> = each
+        .iter()
+        .filter_map(|(counter, _, n)| {
+            Some(format!("{counter} {}", thousands(n.filter(|&n| n > 0)?)))
+        })
+        .collect();
+    let none: Vec<&str> = each
+        .iter()
+        .filter_map(|(_, none, n)| n.filter(|&n| n == 0).map(|_| *none))
+        .collect();
+    let _ = match (some.is_empty(), none.is_empty()) {
+        (true, true) => Ok(()),
+        (true, false) => write!(out, "; in the last {time} {}", none.join(", ")),
+        (false, _) => write!(
             out,
             "; what there was in the last {time} is too little for a change: {}",
-            unserved.join(", ")
+            some.join(", ")
         ),
     };
     out
