@@ -28,7 +28,7 @@ use unfrag_linux::{Error, file};
 #[command(after_help = "Examples:
   unfrag doctor
   unfrag doctor --huge 64
-  unfrag doctor --for 10m
+  unfrag doctor --for 2
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
   unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
