@@ -28,6 +28,7 @@ pub mod forecast;
 pub mod frames;
 mod late_memory;
 pub mod map;
+pub mod needs;
 mod obstacles;
 pub mod predict;
 mod proactive;

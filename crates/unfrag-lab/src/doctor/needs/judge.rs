@@ -1,0 +1,183 @@
+//! Whether all needs can be had together, after each means.
+//!
+//! They are taken from the zones one after the other, the largest first, and no page twice. One for any node takes last from
+//! nodes that others name.
+//!
+//! Invariant: *yes* only where what is certain is enough, *no* only where what there is at most is not; all else is *not known*.
+
+use super::answer::{Asked, Kind, Needs, Of, Room, Verdict};
+use super::means::{After, Means};
+use super::need::Need;
+use super::outlook::{Known, Outlook, outlook};
+use super::said;
+use super::supply::{Asker, ORDERS, Supply};
+use crate::doctor::evidence::Evidence;
+use crate::doctor::examination;
+use crate::doctor::examined::Examined;
+use crate::era::Era;
+use crate::error::{Error, Result};
+use std::sync::Arc;
+use unfrag_eras::kernel::MarkCheck;
+use unfrag_eras::{Rules, preset};
+
+/// Judges needs against an examined host.
+///
+/// # Errors
+/// If a need is of a size or a node that the host does not have.
+pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result<Needs> {
+    let asked = asked(e, needs)?;
+    let d = &x.diagnosis;
+    let given = e.host.release.as_deref().filter(|r| !r.is_empty());
+    let era = given.map(Era::of).transpose()?.unwrap_or_else(Era::newest);
+    let Some(rules) = preset(era.preset()).map(|p| &p.rules) else {
+        return Err(Error::lacking(format!("no rules of {}", era.preset())));
+    };
+    let check = rules.marks.check;
+    let known = Known {
+        kernel: examination::kernel(e, era),
+        checks: match d.kernel_rules_assumed {
+            true => vec![MarkCheck::BlockExists, MarkCheck::PerOrder],
+            false => vec![check],
+        },
+        pinned: examination::pinned(e).unwrap_or(0),
+        pageblock_order: e
+            .host
+            .types
+            .as_ref()
+            .and_then(|t| t.told_pageblock_order())
+            .unwrap_or(9),
+        asks_for_runs: asked.iter().any(|a| a.kind == Kind::Runs),
+    };
+    // Of zones that are missing, or of which no file tells pages, anything may be had.
+    let is_whole = d.huge_pages.at_most.is_some() && !d.zones.is_empty();
+    let rooms: Vec<Vec<Room>> = Means::ALL
+        .iter()
+        .map(|&means| {
+            let of = |(i, zone)| outlook(zone, x.blocks.get(i).map(Arc::as_ref), means, &known);
+            let all: Vec<Outlook> = e.host.zones.iter().enumerate().filter_map(of).collect();
+            rooms(&asked, &all, is_whole, rules)
+        })
+        .collect();
+    let each = asked
+        .into_iter()
+        .enumerate()
+        .map(|(i, a)| Asked {
+            rooms: std::array::from_fn(|m| rooms[m][i]),
+            ..a
+        })
+        .collect();
+    Ok(said::answer(d, each, after))
+}
+
+/// What is asked for, the largest first.
+fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
+    let g = &e.host.geometry;
+    let largest = e.host.zones.iter().filter_map(|z| z.orders()).max();
+    let largest = largest.unwrap_or(11).saturating_sub(1);
+    let mut all: Vec<Asked> = vec![];
+    for need in needs {
+        let question = |what: String, help: &str| Error::question(what).help(help.to_owned());
+        if need.bytes < g.page_size {
+            return Err(question(
+                format!("{need}: a page of this host has {} KiB", g.page_size >> 10),
+                "ask for that size, or a larger one",
+            ));
+        }
+        if let Some(node) = need.node
+            && !e.host.zones.iter().any(|z| z.node == node)
+        {
+            return Err(question(
+                format!("{need}: the files tell no memory of node {node}"),
+                "name a node that `unfrag inspect` shows",
+            ));
+        }
+        // Two needs of the same are one.
+        let same = |a: &&mut Asked| (a.need.bytes, a.need.node) == (need.bytes, need.node);
+        if let Some(one) = all.iter_mut().find(same) {
+            one.need.count = one.need.count.saturating_add(need.count);
+            one.name = one.need.to_string();
+            continue;
+        }
+        let order = (need.bytes / g.page_size).ilog2();
+        let kind = match order as usize {
+            o if o == usize::from(g.huge_order) => Kind::HugePages,
+            o if o > largest => Kind::Runs,
+            _ => Kind::Blocks,
+        };
+        all.push(Asked {
+            need: *need,
+            name: need.to_string(),
+            order: (order as u8).min(ORDERS as u8 - 1),
+            kind,
+            rooms: [Room::default(); 4],
+        });
+    }
+    all.sort_by_key(|a| std::cmp::Reverse(a.need.bytes));
+    Ok(all)
+}
+
+/// How many pieces of each need can be had with those before it, after a means.
+fn rooms(asked: &[Asked], all: &[Outlook], is_whole: bool, rules: &Rules) -> Vec<Room> {
+    let supplies = |of: fn(&Outlook) -> &Supply| all.iter().map(of).cloned().collect();
+    let sure = together(asked, supplies(|o| &o.sure), Of::Least, rules);
+    let most = together(asked, supplies(|o| &o.most), Of::Most, rules);
+    let expected: Option<Vec<Supply>> = all.iter().map(|o| o.expected.clone()).collect();
+    let expected = expected.map(|all| together(asked, all, Of::Least, rules));
+    (0..asked.len())
+        .map(|i| Room {
+            at_least: sure[i],
+            expected: expected.as_ref().map(|e| e[i].max(sure[i])),
+            at_most: is_whole.then(|| most[i].max(sure[i])),
+        })
+        .collect()
+}
+
+/// Takes all needs from the zones; of each how many there were.
+fn together(asked: &[Asked], mut all: Vec<Supply>, of: Of, rules: &Rules) -> Vec<u64> {
+    let named: Vec<u32> = asked.iter().filter_map(|a| a.need.node).collect();
+    // Nodes that nobody names first, and their highest zones, as the kernel does.
+    all.sort_by_key(|s| {
+        (
+            named.contains(&s.node),
+            std::cmp::Reverse(s.view.kind as usize),
+        )
+    });
+    let each = asked.iter().map(|a| {
+        let asker = a.asker(of);
+        let mut there = 0u64;
+        for zone in &mut all {
+            if a.need.node.is_some_and(|n| n != zone.node) {
+                continue;
+            }
+            let n = zone.capacity(a.order, asker, rules);
+            let left = a.need.count.saturating_sub(there);
+            zone.take(a.order, asker, n.min(left));
+            there = there.saturating_add(n);
+        }
+        there
+    });
+    each.collect()
+}
+
+/// The verdict on all needs together after a means.
+pub(super) fn verdict(each: &[Asked], means: Means) -> Verdict {
+    let room = |a: &Asked| (a.need.count, a.rooms[means as usize]);
+    if each.iter().map(room).all(|(n, r)| r.at_least >= n) {
+        return Verdict::Yes;
+    }
+    let is_too_little = |(n, r): (u64, Room)| r.at_most.is_some_and(|most| most < n);
+    match each.iter().map(room).any(is_too_little) {
+        true => Verdict::No,
+        false => Verdict::Unknown,
+    }
+}
+
+impl Asked {
+    fn asker(&self, of: Of) -> Asker {
+        match (self.kind, of) {
+            // A range of any zone may be emptied.
+            (Kind::HugePages, _) | (Kind::Runs, Of::Most) => Asker::Process,
+            _ => Asker::Kernel,
+        }
+    }
+}
