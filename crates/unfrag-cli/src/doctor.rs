@@ -2,6 +2,8 @@
 
 mod gate;
 
+use gate::Gate;
+
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::page_size;
@@ -43,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     huge: Option<u64>,
     #[command(flatten)]
-    gate: gate::Args,
+    gate: Gate,
     /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,

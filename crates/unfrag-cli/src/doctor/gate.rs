@@ -12,7 +12,7 @@ use unfrag_lab::doctor::needs::{After, Need, Needs, judge};
 use unfrag_lab::doctor::{Evidence, Examined};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct Gate {
     /// Can so many pieces of memory be had, such as 200x32M or 512x2M@node1? Several are judged together, and no page is
     /// counted twice. Sizes are powers of two from 4K to 16G
     #[arg(long, value_name = "COUNTxSIZE[@nodeN]", conflicts_with = "map")]
@@ -39,7 +39,7 @@ enum Format {
     Nfd,
 }
 
-impl Args {
+impl Gate {
     /// Checks that what needs a need has one.
     pub fn check(&self, huge: Option<u64>) -> Result<()> {
         let needing = [

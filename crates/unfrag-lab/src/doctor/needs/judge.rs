@@ -1,7 +1,7 @@
 //! Whether all needs can be had together, after each means.
 //!
-//! They are taken from the zones one after the other, the largest first, and no page twice. One for any node takes last from
-//! nodes that others name.
+//! They are taken from the zones one after the other, the largest first, and no page twice. Where one for any node is taken
+//! the kernel decides: what is certain, each node that others name may be the first; at most, these are the last.
 //!
 //! Invariant: *yes* only where what is certain is enough, *no* only where what there is at most is not; all else is *not known*.
 
@@ -46,6 +46,7 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
             .as_ref()
             .and_then(|t| t.told_pageblock_order())
             .unwrap_or(9),
+        is_modelled: era.is_at_least(3, 15),
         asks_for_runs: asked.iter().any(|a| a.kind == Kind::Runs),
     };
     // Of zones that are missing, or of which no file tells pages, anything may be had.
@@ -119,10 +120,16 @@ fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
 /// How many pieces of each need can be had with those before it, after a means.
 fn rooms(asked: &[Asked], all: &[Outlook], is_whole: bool, rules: &Rules) -> Vec<Room> {
     let supplies = |of: fn(&Outlook) -> &Supply| all.iter().map(of).cloned().collect();
-    let sure = together(asked, supplies(|o| &o.sure), Of::Least, rules);
-    let most = together(asked, supplies(|o| &o.most), Of::Most, rules);
+    let take = |all: Vec<Supply>, of, order| together(asked, all, of, order, rules);
+    let named = asked.iter().filter_map(|a| a.need.node);
+    let orders = named.map(Order::First).chain([Order::NamedLast]);
+    let sure = orders
+        .map(|order| take(supplies(|o| &o.sure), Of::Least, order))
+        .reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect())
+        .unwrap_or_default();
+    let most = take(supplies(|o| &o.most), Of::Most, Order::NamedLast);
     let expected: Option<Vec<Supply>> = all.iter().map(|o| o.expected.clone()).collect();
-    let expected = expected.map(|all| together(asked, all, Of::Least, rules));
+    let expected = expected.map(|all| take(all, Of::Least, Order::NamedLast));
     (0..asked.len())
         .map(|i| Room {
             at_least: sure[i],
@@ -132,16 +139,29 @@ fn rooms(asked: &[Asked], all: &[Outlook], is_whole: bool, rules: &Rules) -> Vec
         .collect()
 }
 
+/// Where what is for any node is taken first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// On this node.
+    First(u32),
+    /// On nodes that no need names.
+    NamedLast,
+}
+
 /// Takes all needs from the zones; of each how many there were.
-fn together(asked: &[Asked], mut all: Vec<Supply>, of: Of, rules: &Rules) -> Vec<u64> {
-    let named: Vec<u32> = asked.iter().filter_map(|a| a.need.node).collect();
-    // Nodes that nobody names first, and their highest zones, as the kernel does.
-    all.sort_by_key(|s| {
-        (
-            named.contains(&s.node),
-            std::cmp::Reverse(s.view.kind as usize),
-        )
-    });
+fn together(
+    asked: &[Asked],
+    mut all: Vec<Supply>,
+    of: Of,
+    order: Order,
+    rules: &Rules,
+) -> Vec<u64> {
+    let is_later = |node: u32| match order {
+        Order::First(first) => node != first,
+        Order::NamedLast => asked.iter().any(|a| a.need.node == Some(node)),
+    };
+    // Of a node the highest zones first, as the kernel does.
+    all.sort_by_key(|s| (is_later(s.node), std::cmp::Reverse(s.view.kind as usize)));
     let each = asked.iter().map(|a| {
         let asker = a.asker(of);
         let mut there = 0u64;
@@ -149,7 +169,11 @@ fn together(asked: &[Asked], mut all: Vec<Supply>, of: Of, rules: &Rules) -> Vec
             if a.need.node.is_some_and(|n| n != zone.node) {
                 continue;
             }
-            let n = zone.capacity(a.order, asker, rules);
+            // A range is taken out of the allocator, whatever its watermarks.
+            let n = match (a.kind, of) {
+                (Kind::Runs, Of::Most) => zone.pieces(a.order, asker),
+                _ => zone.capacity(a.order, asker, rules),
+            };
             let left = a.need.count.saturating_sub(there);
             zone.take(a.order, asker, n.min(left));
             there = there.saturating_add(n);

@@ -2,7 +2,7 @@
 //! compaction, and what all of these could give at most.
 //!
 //! Invariant: what is counted at least is free for certain if the model of the run holds: of a pageblock that memory was moved
-//! into nothing is counted, as it is not known where in it. What is counted at most leaves out no block without a frame that
+//! into nothing is counted, as it is not known where in it, and of one that could not be emptied what was free before. What is counted at most leaves out no block without a frame that
 //! stays.
 
 use super::supply::{Lists, ORDERS};
@@ -22,8 +22,14 @@ pub(super) fn unmoved(zone: &ZoneBlocks, emptied: Emptied) -> Lists {
     lists(zone, |b| frames(b, |i| zone.is_free(i, emptied)))
 }
 
-/// Free blocks after a run of compaction.
-pub(super) fn compacted(zone: &ZoneBlocks, rules: &CompactionRules, done: &Compacted) -> Lists {
+/// Free blocks after a run of compaction. With `gaps` what it moved away from pageblocks that it could not empty counts as
+/// well.
+pub(super) fn compacted(
+    zone: &ZoneBlocks,
+    rules: &CompactionRules,
+    done: &Compacted,
+    gaps: bool,
+) -> Lists {
     lists(zone, |b| {
         if done.free[b] as usize == BLOCK_FRAMES {
             return [true; BLOCK_FRAMES];
@@ -33,7 +39,7 @@ pub(super) fn compacted(zone: &ZoneBlocks, rules: &CompactionRules, done: &Compa
             return [false; BLOCK_FRAMES];
         }
         let mut free = frames(b, |i| zone.is_free(i, rules.emptied));
-        if b < done.sources_end {
+        if gaps && b < done.sources_end {
             let first = b * BLOCK_FRAMES;
             for i in 0..BLOCK_FRAMES {
                 if let Some(order) = rules.moving(zone, first + i) {
@@ -205,11 +211,14 @@ mod tests {
             targets: &[true; 8],
         };
         let done = compactor::compacted(&blocks, &rules);
-        let lists = compacted(&blocks, &rules, &done);
+        let lists = compacted(&blocks, &rules, &done, true);
         // Blocks 1 to 5 are wholly free, and of the first one all but one page.
         assert_eq!(done.outcome.free_blocks, 5);
         assert_eq!(lists[9..13], [1, 2, 0, 0]);
         assert_eq!(lists[..9], [1; 9]);
+        let without_gaps = compacted(&blocks, &rules, &done, false);
+        assert_eq!(without_gaps[..9], [129, 127, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(without_gaps[9..], lists[9..]);
         let leaves = |slabs| Leaves {
             unevictable: true,
             slabs,

@@ -41,6 +41,8 @@ pub(super) struct Known {
     pub pinned: u64,
     /// Order of a pageblock.
     pub pageblock_order: u32,
+    /// Whether a run of compaction is followed as its kernel makes it: older ones move memory into wholly free blocks too.
+    pub is_modelled: bool,
     /// Whether runs beyond the largest block are asked for.
     pub asks_for_runs: bool,
 }
@@ -99,6 +101,17 @@ impl Of<'_> {
         self.zone.tells_what_is_kept() && self.zone.cma_pages.is_some()
     }
 
+    /// Pages that the watermark test may take off for the high-atomic reserve: many kernels take off its pageblocks whole.
+    fn reserve(&self, view: &ZoneView) -> u64 {
+        let blocks = self
+            .zone
+            .pageblocks_of("HighAtomic")
+            .unwrap_or(0)
+            .min(MOST_PAGES);
+        let pages = blocks.saturating_mul(1 << self.known.pageblock_order.min(16));
+        pages.max(view.highatomic_pages)
+    }
+
     fn free_pages(&self) -> u64 {
         let counted = self.zone.info.as_ref().map(|i| i.free);
         let listed = self.zone.free_pages;
@@ -148,6 +161,7 @@ impl Of<'_> {
                 view.isolated_by_order.resize(self.orders(), 0);
                 let pairs = view.isolated_by_order.iter_mut().zip(old);
                 pairs.for_each(|(n, old)| *n = n.saturating_add(*old));
+                view.highatomic_pages = self.reserve(&view);
                 self.with_runs(view, runs.as_ref(), true)
             }
             false => self.none(),
@@ -156,8 +170,12 @@ impl Of<'_> {
             true => self.at_most(perfect(self.free_pages()), self.free_pages()),
             false => {
                 let mut view = view.clone();
-                view.cma_by_order
-                    .get_or_insert_with(|| self.zone.view().map_or(vec![], |v| v.guess_cma(false)));
+                if view.cma_by_order.is_none() {
+                    view.cma_by_order = Some(view.guess_cma(false));
+                }
+                // The reserve is given up before a request fails for good.
+                view.highatomic_by_order.clear();
+                view.highatomic_pages = 0;
                 self.with_runs(view, runs.as_ref(), false)
             }
         };
@@ -205,7 +223,10 @@ impl Of<'_> {
         let mut view = empty_view(self.kind, self.orders());
         view.free_pages = free;
         view.min = self.zone.marks.map_or(0, |m| m[0]);
-        self.supply(blocks, view, 0)
+        let mut supply = self.supply(blocks, view, 0);
+        // How many of the pages are in small blocks then is not known, so the sum alone is tested.
+        supply.checks = vec![MarkCheck::BlockExists];
+        supply
     }
 
     /// After a means of which page flags show nothing.
@@ -243,7 +264,7 @@ impl Of<'_> {
         };
         let before = layout::unmoved(blocks, Emptied::default());
         let unmoved = layout::unmoved(blocks, emptied);
-        let (mut by_model, mut is_hindered) = (unmoved, false);
+        let (mut by_model, mut emptied_blocks) = (unmoved, unmoved);
         if means.compacts() && kernel.compacts {
             let targets = targets(self.zone, blocks);
             let mut rules = CompactionRules {
@@ -254,9 +275,12 @@ impl Of<'_> {
                 targets: &targets,
             };
             let done = compactor::compacted(blocks, &rules);
-            by_model = layout::compacted(blocks, &rules, &done);
+            by_model = layout::compacted(blocks, &rules, &done, true);
             rules.synced = false;
-            is_hindered = compactor::compact(blocks, &rules).stopped.is_some();
+            // A run that a folio ends early empties nothing for certain.
+            if compactor::compact(blocks, &rules).stopped.is_none() {
+                emptied_blocks = layout::compacted(blocks, &rules, &done, false);
+            }
         }
         let of = |kind, is| if is { blocks.pages(kind) } else { 0 };
         let free = match self.free_pages() {
@@ -265,13 +289,11 @@ impl Of<'_> {
         };
         let freed =
             free + of(FrameUse::PerCpu, emptied.lists) + of(FrameUse::CleanCache, emptied.caches);
-        let sure = match self.is_told() {
+        let is_sure = self.is_told() && (self.known.is_modelled || !means.compacts());
+        let sure = match is_sure {
             true => {
-                let lists = match is_hindered {
-                    true => unmoved,
-                    false => by_model,
-                };
-                self.set_aside(self.promised(&before, lists), freed)
+                let sure = self.set_aside(self.promised(&before, emptied_blocks), freed);
+                self.at_least_now(sure, blocks, means)
             }
             false => self.none(),
         };
@@ -294,6 +316,20 @@ impl Of<'_> {
             sure,
             expected: self.is_told().then(|| self.set_aside(by_model, freed)),
             most: self.at_most(most, free),
+        }
+    }
+
+    /// What is free now is free afterwards too: whole blocks, as nothing is moved into them, and all if nothing moves. It is
+    /// the better answer where it is not known which blocks are set aside.
+    fn at_least_now(&self, after: Supply, flags: &ZoneBlocks, means: Means) -> Supply {
+        let mut now = self.now(Some(flags)).sure;
+        if means.compacts() {
+            now.blocks[..usize::from(BLOCK_ORDER)].fill(0);
+        }
+        let whole = |s: &Supply| pages(&s.blocks, BLOCK_ORDER);
+        match whole(&now) > whole(&after) {
+            true => now,
+            false => after,
         }
     }
 
@@ -336,10 +372,19 @@ impl Of<'_> {
         }
         view.cma_by_order = Some(cma);
         view.cma_pages = (areas << BLOCK_ORDER).max(view.cma_pages).min(free);
+        view.highatomic_pages = self.reserve(&view);
         view.highatomic_by_order = vec![];
         view.isolated_by_order = vec![];
-        view.highatomic_pages = 0;
-        view.free_pages = free.saturating_sub(self.zone.withheld().unwrap_or(0));
+        let isolated = self
+            .zone
+            .withheld()
+            .unwrap_or(0)
+            .saturating_sub(view.highatomic_pages);
+        view.free_pages = free.saturating_sub(isolated);
+        // What is free and not counted may be in blocks of any order: the smallest count least.
+        let counted = pages(&blocks, 0)
+            .saturating_add(pages(view.cma_by_order.as_deref().unwrap_or_default(), 0));
+        view.isolated_by_order = vec![view.free_pages.saturating_sub(counted)];
         self.supply(blocks, view, CLOSED)
     }
 }

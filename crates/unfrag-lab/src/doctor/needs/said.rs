@@ -153,6 +153,9 @@ fn notes(d: &Diagnosis, each: &[Asked], verdict: Verdict) -> Vec<String> {
                     .to_owned(),
             );
         }
+        if d.huge_pages.compaction_unhindered == Some(false) {
+            notes.push("a folio waits to be written, at which a run of compaction may end: what that would give is not promised; run sync, and ask again".to_owned());
+        }
         if let Some(n) = d.pinned_pages.filter(|&n| n > 0) {
             notes.push(format!(
                 "{} pages are pinned, and page flags do not show which: as many blocks are not promised",

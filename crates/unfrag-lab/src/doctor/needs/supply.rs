@@ -68,7 +68,7 @@ impl Supply {
     }
 
     /// Pieces of an order, watermarks aside.
-    fn pieces(&self, order: u8, asker: Asker) -> u64 {
+    pub fn pieces(&self, order: u8, asker: Asker) -> u64 {
         let areas = self.areas(asker);
         let lists = self.blocks.iter().zip(&areas).enumerate();
         let larger = lists.skip(order.into());
