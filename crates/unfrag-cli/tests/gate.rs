@@ -165,14 +165,7 @@ fn labels_are_names_and_values_that_nodes_may_have() {
 #[test]
 fn people_and_json_get_the_numbers_of_each_means() {
     let host = host();
-    let words = [
-        "--need",
-        "400x2M",
-        "--need",
-        "25x32M",
-        "--after",
-        "drop,compact",
-    ];
+    let words = ["--need", "25x32M", "--after", "drop,compact"];
     let (code, out, _) = doctor(host.path(), &words);
     assert_eq!(code, Some(0), "without --check");
     for part in [

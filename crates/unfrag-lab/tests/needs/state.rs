@@ -402,22 +402,23 @@ impl Memory<'_> {
 
     /// Aligned runs of an order above that of the largest block, whose blocks are all free.
     pub fn runs(&self, order: u8, node: Option<u32>) -> u64 {
-        let mut free: Vec<u64> = vec![];
-        for z in (0..self.zones).filter(|&z| node.is_none_or(|n| n as usize == z)) {
-            for mt in [
-                MigrateType::Unmovable,
-                MigrateType::Movable,
-                MigrateType::Reclaimable,
-            ] {
-                let list = self.m.inspect().free_list(ZoneId(z as u8), Order(10), mt);
-                free.extend(list.map(|p| p.0));
-            }
-        }
+        let zones = (0..self.zones).filter(|&z| node.is_none_or(|n| n as usize == z));
+        zones.map(|z| self.runs_of(ZoneId(z as u8), order)).sum()
+    }
+
+    fn runs_of(&self, zone: ZoneId, order: u8) -> u64 {
+        let types = [
+            MigrateType::Unmovable,
+            MigrateType::Movable,
+            MigrateType::Reclaimable,
+        ];
+        let lists = types.map(|mt| self.m.inspect().free_list(zone, Order(10), mt));
+        let mut free: Vec<u64> = lists.into_iter().flatten().map(|p| p.0).collect();
         free.sort_unstable();
         let size = 1u64 << order;
         let whole = |&first: &u64| {
-            let all = (first..first + size).step_by(1 << 10);
-            first.is_multiple_of(size) && all.into_iter().all(|p| free.binary_search(&p).is_ok())
+            let mut all = (first..first + size).step_by(1 << 10);
+            first.is_multiple_of(size) && all.all(|p| free.binary_search(&p).is_ok())
         };
         free.iter().filter(|f| whole(f)).count() as u64
     }

@@ -25,6 +25,8 @@ use unfrag_eras::kernel::MarkCheck;
 const NOT_PROMISED: u64 = 20;
 /// Order of the blocks that page flags are counted in.
 const BLOCK_ORDER: u8 = 9;
+/// Pages that a CPU takes onto its lists at once at most: 63, doubled up to five times. `spec: 3.2`
+const MOST_TAKEN: u64 = 63 << 5;
 /// More pages than any host has.
 const MOST_PAGES: u64 = 1 << 48;
 /// Pages that a zone keeps where that is not known: nothing of it is promised.
@@ -73,11 +75,13 @@ pub(super) fn outlook(
         view: zone.view(),
     };
     let blocks = blocks.filter(|b| !b.blocks.is_empty());
-    Some(match (means, blocks) {
+    let mut outlook = match (means, blocks) {
         (Means::Now, _) => of.now(blocks),
         (_, Some(blocks)) => of.after(blocks, means),
         (_, None) => of.after_unseen(means),
-    })
+    };
+    outlook.sure.on_lists = MOST_TAKEN;
+    Some(outlook)
 }
 
 struct Of<'a> {
@@ -132,6 +136,7 @@ impl Of<'_> {
                 self.zone.protection.unwrap_or(unknown),
                 self.zone.protection_from_kernel.unwrap_or(unknown),
             ],
+            on_lists: 0,
             checks: self.known.checks.clone(),
         }
     }

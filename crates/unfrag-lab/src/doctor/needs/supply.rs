@@ -10,6 +10,9 @@ use unfrag_eras::{AllocFlags, Gfp, Rules, ZoneKind};
 /// Orders that are counted: runs of up to 16 GiB of pages of 4 KiB.
 pub(super) const ORDERS: usize = 23;
 
+/// The largest order that CPUs keep lists of, huge pages aside, which they take one by one. `spec: 3.1`
+const LISTED: u8 = 3;
+
 /// Free blocks and runs by order.
 pub(super) type Lists = [u64; ORDERS];
 
@@ -33,6 +36,8 @@ pub(super) struct Supply {
     pub view: ZoneView,
     /// Pages that the zone keeps from processes and from the kernel.
     pub kept: [u64; 2],
+    /// Pages that a CPU may take onto its lists with the last request that is let pass, and that others then lack.
+    pub on_lists: u64,
     /// The watermark tests that all have to pass; two where the release is not known.
     pub checks: Vec<MarkCheck>,
 }
@@ -64,7 +69,10 @@ impl Supply {
                 false => all = n,
             }
         }
-        none
+        match order <= LISTED {
+            true => none.saturating_sub(self.on_lists >> order),
+            false => none,
+        }
     }
 
     /// Pieces of an order, watermarks aside.
@@ -237,6 +245,7 @@ mod tests {
             blocks: lists,
             view,
             kept: [0, 0],
+            on_lists: 0,
             checks: vec![MarkCheck::BlockExists],
         }
     }
@@ -252,6 +261,15 @@ mod tests {
             3
         );
         assert_eq!(s.capacity(4, Asker::Kernel, rules), 0);
+    }
+
+    #[test]
+    fn what_a_cpu_may_keep_of_small_blocks_is_not_counted() {
+        let rules = &preset("6.18").unwrap().rules;
+        let mut s = supply(&[0, 0, 0, 100, 10], 0);
+        s.on_lists = 320;
+        assert_eq!(s.capacity(3, Asker::Kernel, rules), 120 - 40);
+        assert_eq!(s.capacity(4, Asker::Kernel, rules), 10);
     }
 
     #[test]
