@@ -137,7 +137,11 @@ fn done(args: &Args) -> Result<ExitCode> {
     }
     let status = args.gate.status(needs.as_ref());
     if let Some((format, n)) = args.gate.line().zip(needs.as_ref()) {
-        console.print(format.print(n))?;
+        // The status stays the answer's if nobody reads the line.
+        match console.print(format.print(n)) {
+            Ok(()) | Err(Failure::ReaderGone) => {}
+            Err(failure) => return Err(failure),
+        }
     } else {
         let given = args.recording.as_deref().map(input_recording).transpose()?;
         if let Some(recording) = given.or(within) {

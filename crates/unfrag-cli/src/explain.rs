@@ -43,7 +43,6 @@ pub struct Args {
 /// If the log cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match done(args) {
-        Err(Failure::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(failure) if args.check => {
             failure.report();
             Ok(ExitCode::from(2))
@@ -59,10 +58,15 @@ fn done(args: &Args) -> Result<ExitCode> {
         Some(path) => of_file(path)?,
     };
     let found = found::found(&answer);
-    match (args.json, args.check) {
-        (true, _) => print_json(&answer)?,
-        (false, true) => print(format!("{}\n", found.line))?,
-        (false, false) => print(text::render(&answer))?,
+    let printed = match (args.json, args.check) {
+        (true, _) => print_json(&answer),
+        (false, true) => print(format!("{}\n", found.line)),
+        (false, false) => print(text::render(&answer)),
+    };
+    match printed {
+        // The status stays the answer's if nobody reads it.
+        Err(Failure::ReaderGone) if args.check => {}
+        printed => printed?,
     }
     Ok(match (args.check, found.any) {
         (true, Some(true)) => ExitCode::from(1),

@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 use support::{json, run, stdout, text};
 
 const LOG: &str = "samples/page-allocation-failure.log";
@@ -215,6 +216,39 @@ fn what_cannot_be_read_is_no_answer() {
     }
     // Without these it is as with every command.
     assert_eq!(doctor(&missing, &["--need", "1x2M"]).0, Some(1));
+}
+
+/// A reader that went away must not turn a no into a yes.
+#[test]
+fn the_status_is_the_answers_if_nobody_reads_it() {
+    let host = host();
+    let dir = host.path().to_str().unwrap();
+    let rows: [(&[&str], i32); 5] = [
+        (&["doctor", dir, "--need", "500x2M", "--check"], 1),
+        (&["doctor", dir, "--need", "25x32M", "--format", "npd"], 2),
+        (
+            &["doctor", "no-such", "--need", "25x32M", "--format", "npd"],
+            2,
+        ),
+        (
+            &[
+                "doctor", "no-such", "--need", "25x32M", "--format", "nagios",
+            ],
+            3,
+        ),
+        (&["explain", "--check", LOG], 1),
+    ];
+    for (words, status) in rows {
+        let mut child = support::unfrag()
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(status), "{words:?}");
+    }
 }
 
 #[test]

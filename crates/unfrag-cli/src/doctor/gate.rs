@@ -25,7 +25,7 @@ pub struct Gate {
     check: bool,
     /// For other programs: nagios and npd (node-problem-detector) have one line and their own exit statuses, nfd (node
     /// feature discovery) has labels, json is --json. Without --check, text, json and nfd end with 0, whatever the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, conflicts_with = "json")]
     format: Format,
 }
 
@@ -109,11 +109,10 @@ impl Gate {
     /// The failure, where no status is asked for.
     pub fn settled(&self, done: Result<ExitCode>) -> Result<ExitCode> {
         match (done, self.statuses()) {
-            (Err(Failure::ReaderGone), _) => Ok(ExitCode::SUCCESS),
             (Err(failure), Some(format)) => {
                 failure.report();
-                // Who reads the line reads it here as well.
-                print(format.print_unreadable())?;
+                // Who reads the line reads it here as well; the status stays if nobody does.
+                let _ = print(format.print_unreadable());
                 Ok(ExitCode::from(format.unreadable()))
             }
             (done, _) => done,

@@ -91,11 +91,15 @@ pub struct Room {
     pub at_most: Option<u64>,
 }
 
-/// Whether what is counted is there for certain, or at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
-    /// For certain.
-    Least,
-    /// At most.
-    Most,
+/// The verdict on all needs together after a means.
+pub(super) fn verdict(each: &[Asked], means: Means) -> Verdict {
+    let room = |a: &Asked| (a.need.count, a.rooms[means as usize]);
+    if each.iter().map(room).all(|(n, r)| r.at_least >= n) {
+        return Verdict::Yes;
+    }
+    let is_too_little = |(n, r): (u64, Room)| r.at_most.is_some_and(|most| most < n);
+    match each.iter().map(room).any(is_too_little) {
+        true => Verdict::No,
+        false => Verdict::Unknown,
+    }
 }

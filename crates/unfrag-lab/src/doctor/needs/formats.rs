@@ -91,7 +91,7 @@ fn features(n: &Needs) -> String {
         Verdict::Unknown => "unknown",
     };
     let mut out = String::new();
-    let one = |a: &Asked| super::judge::verdict(std::slice::from_ref(a), means(n));
+    let one = |a: &Asked| super::answer::verdict(std::slice::from_ref(a), means(n));
     for a in &n.each {
         // A label's name has letters, digits, dots and dashes.
         let name = a.name.replace('@', "-");

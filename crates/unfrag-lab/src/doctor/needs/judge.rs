@@ -5,7 +5,7 @@
 //!
 //! Invariant: *yes* only where what is certain is enough, *no* only where what there is at most is not; all else is *not known*.
 
-use super::answer::{Asked, Kind, Needs, Of, Room, Verdict};
+use super::answer::{Asked, Kind, Needs, Room};
 use super::means::{After, Means};
 use super::need::Need;
 use super::outlook::{Known, Outlook, outlook};
@@ -183,17 +183,13 @@ fn together(
     each.collect()
 }
 
-/// The verdict on all needs together after a means.
-pub(super) fn verdict(each: &[Asked], means: Means) -> Verdict {
-    let room = |a: &Asked| (a.need.count, a.rooms[means as usize]);
-    if each.iter().map(room).all(|(n, r)| r.at_least >= n) {
-        return Verdict::Yes;
-    }
-    let is_too_little = |(n, r): (u64, Room)| r.at_most.is_some_and(|most| most < n);
-    match each.iter().map(room).any(is_too_little) {
-        true => Verdict::No,
-        false => Verdict::Unknown,
-    }
+/// Whether what is counted is there for certain, or at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// For certain.
+    Least,
+    /// At most.
+    Most,
 }
 
 impl Asked {

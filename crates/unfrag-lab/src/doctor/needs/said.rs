@@ -2,8 +2,7 @@
 //!
 //! Invariant: the line has at most [`WIDTH`] signs, and says which means its numbers are of.
 
-use super::answer::{Asked, ByMeans, Kind, Needs, Room, Verdict};
-use super::judge::verdict;
+use super::answer::{Asked, ByMeans, Kind, Needs, Room, Verdict, verdict};
 use super::means::{After, Means};
 use crate::doctor::answer::preparing;
 use crate::doctor::diagnosis::Diagnosis;
