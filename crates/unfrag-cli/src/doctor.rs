@@ -11,7 +11,7 @@ use crate::standard::say_line;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use unfrag_lab::doctor::needs::{self, Needs};
+use unfrag_lab::doctor::gate::{Needs, render};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence};
@@ -189,7 +189,7 @@ fn show(args: &Args, x: &Examined, needs: Option<Needs>, console: Console) -> Re
         }
     }
     match &needs {
-        Some(n) => out += &needs::render(n),
+        Some(n) => out += &render(n),
         None if answer.is_some() => {
             for note in &d.notes {
                 out += &format!("note: {}\n", printable(note));

@@ -7,8 +7,8 @@ use crate::failure::{Failure, Result};
 use crate::output::print;
 use clap::ValueEnum;
 use std::process::ExitCode;
-use unfrag_lab::doctor::needs::formats::Format as Printed;
-use unfrag_lab::doctor::needs::{After, Need, Needs, judge};
+use unfrag_lab::doctor::gate::formats::Format as Printed;
+use unfrag_lab::doctor::gate::{After, Need, Needs, judge};
 use unfrag_lab::doctor::{Evidence, Examined};
 
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@
 //! - [`crate::host`]: the host that they show, with its zones and settings.
 //! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
-//! - [`needs`]: whether so many pieces of memory of some sizes can be had, on which node, after what.
+//! - [`gate`]: whether so many pieces of memory of some sizes can be had, on which node, after what.
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
@@ -27,9 +27,9 @@ mod examination;
 mod examined;
 pub mod forecast;
 pub mod frames;
+pub mod gate;
 mod late_memory;
 pub mod map;
-pub mod needs;
 mod obstacles;
 pub mod predict;
 mod proactive;

@@ -7,8 +7,8 @@ mod state;
 
 use chance::{Chance, setting};
 use state::{Memory, State};
-use unfrag_lab::doctor::needs::answer::{Asked, Kind};
-use unfrag_lab::doctor::needs::{After, Means, Need, Needs, Verdict, judge};
+use unfrag_lab::doctor::gate::answer::{Asked, Kind};
+use unfrag_lab::doctor::gate::{After, Means, Need, Needs, Verdict, judge};
 
 /// Carries out a means.
 fn prepare(memory: &mut Memory, means: Means) {
