@@ -1,5 +1,9 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
+mod gate;
+
+use gate::Gate;
+
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::page_size;
@@ -7,6 +11,8 @@ use crate::standard::say_line;
 use crate::window;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use unfrag_lab::doctor::gate::{Needs, render};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence};
@@ -29,6 +35,8 @@ use unfrag_linux::{Error, file};
   unfrag doctor
   unfrag doctor --huge 64
   unfrag doctor --for 2
+  unfrag doctor --need 20x4M --need 64x2M@node0 --after drop,compact
+  unfrag doctor --need 1x2M --check || echo \"not enough memory: not started\"
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
   unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
@@ -40,6 +48,8 @@ pub struct Args {
     /// Can N huge pages be had, and how? Of 2 MiB, or of the size that this host's files tell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     huge: Option<u64>,
+    #[command(flatten)]
+    gate: Gate,
     /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
@@ -80,6 +90,7 @@ struct Answer {
 #[derive(Serialize)]
 struct Json<'a> {
     huge: Option<Answer>,
+    needs: Option<Needs>,
     diagnosis: &'a Diagnosis,
 }
 
@@ -94,16 +105,22 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Carries it out.
+/// Carries it out; the exit status that the answer has for those who ask for one.
 ///
 /// # Errors
 /// If there is nothing to examine, or it is not what a kernel writes.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args) -> Result<ExitCode> {
+    args.gate.settled(done(args))
+}
+
+fn done(args: &Args) -> Result<ExitCode> {
+    args.gate.check(args.huge)?;
     if let Some(to) = &args.html {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
-    let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
+    let is_json = args.json || args.gate.is_json();
+    let console = Console::beside([("--html", args.html.as_deref())], is_json)?;
     if let Some(release) = &args.kernel {
         Era::of(release).map_err(|e| {
             Failure::usage(
@@ -114,7 +131,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let what = Examine {
         snapshot: args.snapshot.as_deref(),
-        seconds: args.seconds,
+        // Who asks for a line alone gets no rates.
+        seconds: args.gate.line().map_or(args.seconds, |_| 0.0),
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
     evidence.with_page_size(args.page_size);
@@ -122,23 +140,33 @@ pub fn run(args: &Args) -> Result<()> {
         evidence.host.release.clone_from(&args.kernel);
     }
     let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
-    let given = args.recording.as_deref().map(input_recording).transpose()?;
-    if let Some(recording) = given.or(within) {
-        let name = args.recording.as_ref().unwrap_or(&args.path);
-        let name = name.file_name().unwrap_or_default().to_string_lossy();
-        predict::predict(&mut examined.diagnosis, &recording, &name)?;
-    }
+    let needs = args.gate.judge(&evidence, &examined, args.huge)?;
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;
     }
-    show(args, &examined, console)?;
+    let status = args.gate.status(needs.as_ref());
+    if let Some((format, n)) = args.gate.line().zip(needs.as_ref()) {
+        // The status stays the answer's if nobody reads the line.
+        match console.print(format.print(n)) {
+            Ok(()) | Err(Failure::ReaderGone) => {}
+            Err(failure) => return Err(failure),
+        }
+    } else {
+        let given = args.recording.as_deref().map(input_recording).transpose()?;
+        if let Some(recording) = given.or(within) {
+            let name = args.recording.as_ref().unwrap_or(&args.path);
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
+            predict::predict(&mut examined.diagnosis, &recording, &name)?;
+        }
+        show(args, &examined, needs, console)?;
+    }
     if let Some(path) = &args.html {
         say_line(format!("wrote {}", name_of(path)));
     }
-    Ok(())
+    Ok(status)
 }
 
-fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
+fn show(args: &Args, x: &Examined, needs: Option<Needs>, console: Console) -> Result<()> {
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
@@ -152,28 +180,33 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
             commands,
         }
     });
-    if args.json {
+    if args.json || args.gate.is_json() {
         return console.print_json(&Json {
             huge: answer,
+            needs,
             diagnosis: d,
         });
     }
     if args.map {
         return console.print(map::terminal(x, &screen));
     }
-    match answer {
-        None => console.print(text::render(d, &screen)),
-        Some(a) => {
-            let mut out = format!("{}\n", a.answer);
-            for c in &a.commands {
-                out += &format!("  {c}\n");
-            }
+    let mut out = String::new();
+    if let Some(a) = &answer {
+        out += &format!("{}\n", a.answer);
+        for c in &a.commands {
+            out += &format!("  {c}\n");
+        }
+    }
+    match &needs {
+        Some(n) => out += &render(n),
+        None if answer.is_some() => {
             for note in &d.notes {
                 out += &format!("note: {}\n", printable(note));
             }
-            console.print(out)
         }
+        None => return console.print(text::render(d, &screen)),
     }
+    console.print(out)
 }
 
 fn input_recording(path: &Path) -> Result<Recording> {

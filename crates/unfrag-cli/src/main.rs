@@ -22,7 +22,8 @@
 //! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
-//! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
+//! cannot be written, 2 for a wrong command line; where a script asks (`--check` and the formats of `doctor`, `explain
+//! --check`) it is the answer's. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 // Text goes to the standard streams through `standard` alone.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -125,8 +126,14 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => record::snapshot(&args),
         #[cfg(target_os = "linux")]
         Command::Guardian(args) => record::guard(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Explain(args) => explain::run(&args),
+        Command::Doctor(args) => match doctor::run(&args) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
+        Command::Explain(args) => match explain::run(&args) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Command::Blame(args) => blame::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
