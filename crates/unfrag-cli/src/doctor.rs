@@ -1,9 +1,11 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, check_not_input, name_of, write_file};
-use crate::quantity::page_size;
+use crate::no_kernel::NoKernel;
+use crate::output::{Console, Text, check_not_input, name_of, write_file};
+use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
+use crate::window::{WindowArgs, Within, line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
@@ -13,6 +15,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::Covered;
 use unfrag_linux::{Error, file};
 
 /// Say what is wrong with memory, of this host or a snapshot, and what to change
@@ -27,18 +30,23 @@ use unfrag_linux::{Error, file};
   unfrag doctor --huge 64
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
-  unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
+  unfrag doctor samples/gcc-768M.unfrag --to 30s
+  unfrag doctor --release 4.9 - < /proc/buddyinfo")]
 pub struct Args {
-    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
+    /// An .unfrag file, a directory of segments, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
     /// procfs pasted into one text; - for standard input; this host if none is given
     #[arg(value_name = "FILE|DIR|-", default_value = "/proc")]
     path: PathBuf,
     /// Can N huge pages be had, and how? Of 2 MiB, or of the size that this host's files tell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     huge: Option<u64>,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
-    #[arg(long, value_name = "RELEASE")]
-    kernel: Option<String>,
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    #[command(flatten)]
+    kernel: NoKernel,
     /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     page_size: Option<u64>,
@@ -48,8 +56,8 @@ pub struct Args {
     /// Of several snapshots, this one instead of the last
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
-    /// Seconds between two readings of this host's counters, for the rates; 0 for one reading
-    #[arg(long = "for", value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    /// Time between two readings of this host's counters, for the rates, such as 10 or 5m; 0 for one reading
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.0))]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
     #[arg(long, conflicts_with = "json")]
@@ -78,13 +86,6 @@ struct Json<'a> {
     diagnosis: &'a Diagnosis,
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    match text.parse() {
-        Ok(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
-        _ => Err("seconds from 0 to 86400, such as 10 or 0.5".into()),
-    }
-}
-
 /// Carries it out.
 ///
 /// # Errors
@@ -95,7 +96,8 @@ pub fn run(args: &Args) -> Result<()> {
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
     let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
-    if let Some(release) = &args.kernel {
+    args.kernel.check()?;
+    if let Some(release) = &args.release {
         Era::of(release).map_err(|e| {
             Failure::usage(
                 e.to_string(),
@@ -106,11 +108,12 @@ pub fn run(args: &Args) -> Result<()> {
     let what = Examine {
         snapshot: args.snapshot.as_deref(),
         seconds: args.seconds,
+        window: args.window.window(),
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
     evidence.with_page_size(args.page_size);
     if evidence.host.release.is_none() {
-        evidence.host.release.clone_from(&args.kernel);
+        evidence.host.release.clone_from(&args.release);
     }
     let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;
@@ -122,14 +125,14 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;
     }
-    show(args, &examined, console)?;
+    show(args, &examined, evidence.covered.as_ref(), console)?;
     if let Some(path) = &args.html {
         say_line(format!("wrote {}", name_of(path)));
     }
     Ok(())
 }
 
-fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
+fn show(args: &Args, x: &Examined, covered: Option<&Covered>, console: Console) -> Result<()> {
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
@@ -144,21 +147,27 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
         }
     });
     if args.json {
-        return console.print_json(&Json {
+        let json = Json {
             huge: answer,
             diagnosis: d,
-        });
+        };
+        return console.print_json(&Within::of(covered, &json));
     }
     if args.map {
         return console.print(map::terminal(x, &screen));
     }
     match answer {
-        None => console.print(text::render(d, &screen)),
+        None => {
+            let mut out = Text::from(line(covered, ""));
+            out.append(&text::render(d, &screen));
+            console.print(out)
+        }
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {
                 out += &format!("  {c}\n");
             }
+            out += &line(covered, "");
             for note in &d.notes {
                 out += &format!("note: {}\n", printable(note));
             }

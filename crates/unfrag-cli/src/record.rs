@@ -8,9 +8,8 @@ mod said;
 
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_directory, json, name_of, write_recording};
-use crate::quantity::{bytes, size, thousands};
+use crate::quantity::{bytes, seconds, size, thousands};
 use crate::standard::say;
-use crate::window::seconds;
 use said::{NotTaken, names, not_taken};
 use serde::Serialize;
 use std::ffi::OsString;

@@ -1,0 +1,405 @@
+//! Words as a snapshot.
+//!
+//! Invariant: a part is read only if it has as many words as it says, and their sum is the one that it says.
+
+use std::collections::BTreeSet;
+
+use super::words::{Word, Words};
+use super::{BEGIN, END, PARTS, known};
+use crate::error::{Error, Result};
+use crate::procfs::buddyinfo::{BuddyInfo, Row};
+use crate::procfs::meminfo::{Line, MemInfo};
+use crate::procfs::pagetypeinfo::{BlockRow, Count, FreeRow, PageTypeInfo};
+use crate::procfs::slabinfo::{Cache, SlabInfo};
+use crate::procfs::zoneinfo::{Pageset, Zone, ZoneInfo};
+use crate::procfs::{Counters, VmStat};
+use crate::recording::{Snapshot, SnapshotFile};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The snapshots of the last paste in a text: what `unfrag paste` wrote, in any mail or issue. `None` if there is none.
+///
+/// # Errors
+/// If it was damaged; names what is missing.
+pub fn read(text: &[u8]) -> Option<Result<Vec<Snapshot>>> {
+    // The mark is looked for first: texts of gigabytes are read here, too.
+    memchr::memmem::find(text, BEGIN.as_bytes())?;
+    let text = String::from_utf8_lossy(text);
+    let words: Vec<Word> = text.split_whitespace().filter_map(Word::of).collect();
+    let begin = words.iter().rposition(|w| w.text() == BEGIN)?;
+    Some(snapshots(&words[begin + 1..]))
+}
+
+/// The part that is being read.
+struct Part {
+    name: String,
+    words: Words,
+    /// What it says its sum is.
+    sum: Option<String>,
+}
+
+fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
+    let mut held = String::new();
+    let mut parts: Vec<Part> = vec![];
+    let mut ends = false;
+    for word in words {
+        let is_open = parts.last().is_some_and(|p| p.sum.is_none());
+        match (word.key.as_str(), parts.last_mut()) {
+            (END, _) => {
+                ends = true;
+                break;
+            }
+            ("part", _) => parts.push(Part {
+                name: word.value.clone(),
+                words: Words::default(),
+                sum: None,
+            }),
+            ("sum", Some(part)) if is_open => part.sum = Some(word.value.clone()),
+            (_, Some(part)) if is_open => part.words.0.push(word.clone()),
+            ("holds", None) => held += &word.value,
+            // What stands between two parts is of neither.
+            _ => {}
+        }
+    }
+    let mut bad: Vec<String> = vec![];
+    let is_known = |name: &&str| PARTS.contains(name);
+    for name in held.split(',').filter(is_known) {
+        match parts.iter().find(|p| p.name == name) {
+            None => bad.push(format!("{name} is missing")),
+            Some(part) => bad.extend(part.fault()),
+        }
+    }
+    if held.is_empty() {
+        bad.push("its first line is missing".to_owned());
+    }
+    if !ends && bad.is_empty() {
+        bad.push("its last word is missing".to_owned());
+    }
+    if !bad.is_empty() {
+        let what = format!("the paste was damaged on its way: {}", bad.join(", "));
+        return Err(Error::malformed(what).help(
+            "paste all of what `unfrag paste` printed again, from its first line to its last",
+        ));
+    }
+    let damaged = || {
+        Error::malformed("the paste has a word that `unfrag paste` does not write")
+            .help("paste what it printed, as it is")
+    };
+    built(&parts).ok_or_else(damaged)
+}
+
+impl Part {
+    /// What is wrong with it.
+    fn fault(&self) -> Option<String> {
+        let name = &self.name;
+        let Some(sum) = &self.sum else {
+            return Some(format!("the end of {name} is missing"));
+        };
+        let there = self.words.sum();
+        if *sum == there {
+            return None;
+        }
+        let (wanted, found) = (sum.split('.').next(), there.split('.').next());
+        Some(match (wanted, found) {
+            (Some(wanted), Some(found)) if wanted != found => {
+                format!("of {name} {found} words are there, which had {wanted}")
+            }
+            _ => format!("a number of {name} was changed"),
+        })
+    }
+
+    /// Its keys and values, where one that ends in a comma goes on in the next.
+    fn values(&self) -> Vec<(&str, String)> {
+        let mut all: Vec<(&str, String)> = vec![];
+        for word in &self.words.0 {
+            let value = word.value.replace(';', "-");
+            match all.last_mut() {
+                Some((key, before)) if before.ends_with(',') && *key == word.key => {
+                    *before += &value
+                }
+                _ => all.push((&word.key, value)),
+            }
+        }
+        all
+    }
+}
+
+/// The snapshots of these parts: one, or two where an earlier reading is told.
+fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
+    let mut files: Vec<(String, String)> = vec![];
+    let (mut vmstat, mut before) = (None, None);
+    let mut uptime = None;
+    for part in parts {
+        let values = part.values();
+        let file = part.name.as_str();
+        let text = match file {
+            "host" => {
+                for (key, value) in &values {
+                    match *key {
+                        "release" if value != "unknown" => {
+                            files.push(("version".into(), format!("Linux version {value}\n")));
+                        }
+                        "uptime" => {
+                            let seconds: f64 = value.parse().ok()?;
+                            uptime = Some((seconds.clamp(0.0, 1e9) * SECOND as f64) as u64);
+                            files.push(("uptime".into(), format!("{value} 0.00\n")));
+                        }
+                        _ => {}
+                    }
+                }
+                continue;
+            }
+            "settings" => {
+                settings(&values, &mut files)?;
+                continue;
+            }
+            "before" => {
+                before = Some(values);
+                continue;
+            }
+            "buddyinfo" => buddyinfo(&values)?,
+            "zoneinfo" => zoneinfo(&values)?,
+            "meminfo" => meminfo(&values)?,
+            "vmstat" => {
+                let read = VmStat {
+                    counters: counters(&values)?,
+                    ..VmStat::default()
+                };
+                vmstat = Some(read.clone());
+                read.write()
+            }
+            "pagetypeinfo" => pagetypeinfo(&values)?,
+            "slabinfo" => slabinfo(&values)?,
+            // A part of a later version.
+            _ => continue,
+        };
+        files.push((file.to_owned(), text));
+    }
+    let snapshot = |name: &str, files: Vec<(String, String)>, time: Option<u64>| Snapshot {
+        name: name.to_owned(),
+        files: files
+            .into_iter()
+            .map(|(name, text)| SnapshotFile {
+                name,
+                time: time.map(|t| (t, t)),
+                content: text.into_bytes().into(),
+            })
+            .collect(),
+    };
+    let (Some(vmstat), Some(before)) = (vmstat, before) else {
+        return Some(vec![snapshot(".", files, None)]);
+    };
+    let seconds: f64 = before
+        .iter()
+        .find(|(k, _)| *k == "seconds")?
+        .1
+        .parse()
+        .ok()?;
+    let ns = (seconds.clamp(0.0, 1e9) * SECOND as f64) as u64;
+    let time = uptime.unwrap_or(0).max(ns);
+    let grown = counters(&before[1..])?;
+    let mut earlier = vmstat;
+    for (name, value) in &mut earlier.counters.0 {
+        *value = value.saturating_sub(grown.get(name).unwrap_or(0));
+    }
+    let earlier = vec![("vmstat".to_owned(), earlier.write())];
+    Some(vec![
+        snapshot("before", earlier, Some(time - ns)),
+        snapshot("pasted", files, Some(time)),
+    ])
+}
+
+fn settings(values: &[(&str, String)], files: &mut Vec<(String, String)>) -> Option<()> {
+    let mut listing = String::new();
+    for (key, value) in values {
+        if let Some(name) = key.strip_prefix("vm.") {
+            let known = known::SYSCTLS.iter().find(|n| **n == name)?;
+            listing += &format!("vm.{known} = {value}\n");
+        } else {
+            let (file, _) = known::CHOICES
+                .iter()
+                .find(|(f, _)| f.replace('/', ".") == *key)?;
+            files.push(((*file).to_owned(), format!("{value}\n")));
+        }
+    }
+    if !listing.is_empty() {
+        files.push(("sysctl-vm".to_owned(), listing));
+    }
+    Some(())
+}
+
+fn counters(values: &[(&str, String)]) -> Option<Counters> {
+    let one = |(key, value): &(&str, String)| Some(((*key).to_owned(), value.parse().ok()?));
+    values
+        .iter()
+        .map(one)
+        .collect::<Option<Vec<_>>>()
+        .map(Counters)
+}
+
+/// A list of numbers.
+fn numbers(value: &str) -> Option<Vec<u64>> {
+    value.split(',').map(|n| n.parse().ok()).collect()
+}
+
+/// The node and the zone of a key such as `0.Normal`.
+fn zone_of(key: &str) -> Option<(u32, String)> {
+    let (node, zone) = key.split_once('.')?;
+    let zone = known::ZONES.iter().find(|z| **z == zone)?;
+    Some((node.parse().ok()?, (*zone).to_owned()))
+}
+
+fn buddyinfo(values: &[(&str, String)]) -> Option<String> {
+    let row = |(key, value): &(&str, String)| {
+        let (node, zone) = zone_of(key)?;
+        let free = value.strip_suffix(",..");
+        Some(Row {
+            node,
+            zone,
+            goes_on: free.is_some(),
+            free: numbers(free.unwrap_or(value))?,
+        })
+    };
+    let zones: Option<Vec<Row>> = values.iter().map(row).collect();
+    let read = BuddyInfo {
+        zones: zones?,
+        ..BuddyInfo::default()
+    };
+    Some(read.write())
+}
+
+fn zoneinfo(values: &[(&str, String)]) -> Option<String> {
+    let mut read = ZoneInfo::default();
+    for (key, value) in values {
+        if let Some((node, name)) = zone_of(key) {
+            read.zones.push(Zone {
+                node,
+                name,
+                free: value.parse().ok()?,
+                ..Zone::default()
+            });
+            continue;
+        }
+        let zone = read.zones.last_mut()?;
+        match key.split_once('.') {
+            Some((letter, name)) => {
+                let counters = match letter {
+                    "n" => zone.per_node.get_or_insert_default(),
+                    "z" => &mut zone.pages,
+                    "c" => &mut zone.counters,
+                    "e" => &mut zone.last,
+                    _ => return None,
+                };
+                counters.push(name, value.parse().ok()?);
+            }
+            None if *key == "protection" => zone.protection = numbers(value)?,
+            None if *key == "lists" => {
+                let mut set = Pageset::default();
+                if value != "unknown" {
+                    set.fields.push("count", value.parse().ok()?);
+                }
+                zone.pagesets = Some(vec![set]);
+            }
+            None => return None,
+        }
+    }
+    Some(read.write())
+}
+
+fn meminfo(values: &[(&str, String)]) -> Option<String> {
+    let line = |(key, value): &(&str, String)| {
+        let number = value.strip_suffix('k');
+        Some(Line {
+            name: (*key).to_owned(),
+            kib: number.is_some(),
+            value: number.unwrap_or(value).parse().ok()?,
+        })
+    };
+    let lines: Option<Vec<Line>> = values.iter().map(line).collect();
+    let read = MemInfo {
+        lines: lines?,
+        ..MemInfo::default()
+    };
+    Some(read.write())
+}
+
+fn pagetypeinfo(values: &[(&str, String)]) -> Option<String> {
+    let mut read = PageTypeInfo::default();
+    for (key, value) in values {
+        match *key {
+            "order" => read.pageblock_order = value.parse().ok()?,
+            "pages" => read.pages_per_block = value.parse().ok()?,
+            "sections" => read.by_node = value == "1",
+            "orders" => read.orders = numbers(value)?,
+            "types" => {
+                let types: BTreeSet<&str> = known::TYPES.into_iter().collect();
+                let named: Vec<&str> = value.split(',').collect();
+                if !named.iter().all(|t| types.contains(t)) {
+                    return None;
+                }
+                read.blocks.migratetypes = named.into_iter().map(str::to_owned).collect();
+            }
+            key => match zone_of(key) {
+                Some((node, zone)) => read.blocks.rows.push(BlockRow {
+                    node,
+                    zone,
+                    blocks: numbers(value)?,
+                }),
+                None => {
+                    let (zone, name) = key.rsplit_once('.')?;
+                    let (node, zone) = zone_of(zone)?;
+                    let name = known::TYPES.iter().find(|t| **t == name)?;
+                    let count = |n: &str| {
+                        Some(Count {
+                            capped: n.ends_with('+'),
+                            blocks: n.trim_end_matches('+').parse().ok()?,
+                        })
+                    };
+                    let counts: Option<Vec<Count>> = value.split(',').map(count).collect();
+                    read.free.push(FreeRow {
+                        node,
+                        zone,
+                        migratetype: (*name).to_owned(),
+                        counts: counts?,
+                    });
+                }
+            },
+        }
+    }
+    Some(read.write())
+}
+
+fn slabinfo(values: &[(&str, String)]) -> Option<String> {
+    let mut read = SlabInfo::default();
+    for (key, value) in values {
+        let numbers = numbers(value)?;
+        let &[
+            active_objs,
+            num_objs,
+            size,
+            objects,
+            pages,
+            active_slabs,
+            num_slabs,
+        ] = &numbers[..]
+        else {
+            return None;
+        };
+        let name = match key.strip_prefix("kmalloc.") {
+            Some(size) => format!("kmalloc-{}", size.replace('.', "-")),
+            None => (*key).to_owned(),
+        };
+        read.caches.push(Cache {
+            name,
+            active_objs,
+            num_objs,
+            objsize: size.try_into().ok()?,
+            objperslab: objects.try_into().ok()?,
+            pagesperslab: pages.try_into().ok()?,
+            active_slabs,
+            num_slabs,
+            ..Cache::default()
+        });
+    }
+    Some(read.write())
+}
