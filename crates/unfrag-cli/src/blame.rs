@@ -1,7 +1,7 @@
 //! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
 
 use crate::failure::Result;
-use crate::output::{Console, Progress, Text, check_not_input, name_of, write_file};
+use crate::output::{Console, Progress, Text, check_not_input, name_of, shell_word, write_file};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, line};
 use std::path::PathBuf;
@@ -75,7 +75,12 @@ pub fn run(args: &Args) -> Result<()> {
         console.print_json(&Within::of(covered, &found))?;
     } else {
         let mut out = Text::from(line(covered, BEGINS));
-        out.append(&text::render(&found, args.top, &console.screen()));
+        out.append(&text::render(
+            &found,
+            args.top,
+            &shell_word(&args.file),
+            &console.screen(),
+        ));
         console.print(out)?;
     }
     if let Some(to) = &args.svg {

@@ -3,7 +3,7 @@
 use crate::blame::{BEGINS, HOLDERS};
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
-use crate::output::{Progress, Text, print, print_json};
+use crate::output::{Progress, Text, print, print_json, shell_word};
 use crate::window::{WindowArgs, Within, line};
 use crate::{profile, terminal};
 use std::io::{self, Read};
@@ -109,14 +109,14 @@ pub fn run(args: &Args) -> Result<()> {
         (true, false) => print_json(&Within::of(covered, &answers.summary)),
         (false, _) => {
             let mut out = Text::from(line(covered, BEGINS));
-            out.append(&rendered(&answers, args.top));
+            out.append(&rendered(&answers, &args.file, args.top));
             print(out)
         }
     }
 }
 
 /// The answers, one below the other.
-fn rendered(answers: &Answers, top: usize) -> Text {
+fn rendered(answers: &Answers, file: &Path, top: usize) -> Text {
     let screen = terminal::screen();
     let mut out = text::render(&answers.summary, top, &screen);
     let head = |out: &mut Text, title: &str| {
@@ -128,7 +128,12 @@ fn rendered(answers: &Answers, top: usize) -> Text {
             &mut out,
             "Who holds the kernel memory that spoils pageblocks",
         );
-        out.append(&blame::text::render(blame, top.max(HOLDERS), &screen));
+        out.append(&blame::text::render(
+            blame,
+            top.max(HOLDERS),
+            &shell_word(file),
+            &screen,
+        ));
     }
     if let Some(profile) = &answers.profile {
         head(&mut out, "What the command does to memory");

@@ -1,8 +1,9 @@
 //! The walk over a recording's events, and the sums over its moments.
 
+use super::answer;
 use super::held::{Held, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
-use super::report::{Blame, Holder, Interval, Start};
+use super::report::{Blame, Blocks, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
@@ -88,6 +89,8 @@ pub(crate) struct Count<'r> {
     next: u64,
     /// By number of the interval.
     sums: BTreeMap<usize, Sums>,
+    /// The blocks at the first moment that is counted, and at the last.
+    at: Option<(Blocks, Blocks)>,
 }
 
 impl Tracker for Count<'_> {
@@ -200,6 +203,7 @@ impl<'r> Count<'r> {
             spans,
             next: first.saturating_add(spans.step()),
             sums: BTreeMap::new(),
+            at: None,
         })
     }
 
@@ -225,6 +229,10 @@ impl<'r> Count<'r> {
             let after = from.saturating_sub(self.first);
             blame.all_known_after_seconds = Some(after as f64 / SECOND as f64);
         }
+        if let Some((start, end)) = self.at {
+            (blame.at_start, blame.at_end) = (start, end);
+        }
+        blame.answer = answer::of(&blame, rec, self.first);
         Ok(blame)
     }
 
@@ -336,7 +344,9 @@ impl<'r> Count<'r> {
         }
         let sums = self.sums.entry(self.spans.number(time)).or_default();
         sums.moments += 1;
-        sums.spoilt += self.held.share_out(&mut sums.shares);
+        let blocks = self.held.share_out(&mut sums.shares);
+        sums.spoilt += blocks.spoilt;
+        self.at.get_or_insert((blocks, blocks)).1 = blocks;
     }
 
     fn sum_up(&self, first: u64, epoch: Option<i64>) -> Blame {

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use super::form::{BEGIN, END, PARTS};
+use super::known;
 use super::words::{Word, Words};
-use super::{BEGIN, END, PARTS, known};
 use crate::error::{Error, Result};
 use crate::procfs::buddyinfo::{BuddyInfo, Row};
 use crate::procfs::meminfo::{Line, MemInfo};
@@ -28,6 +29,38 @@ pub fn read(text: &[u8]) -> Option<Result<Vec<Snapshot>>> {
     let words: Vec<Word> = text.split_whitespace().filter_map(Word::of).collect();
     let begin = words.iter().rposition(|w| w.text() == BEGIN)?;
     Some(snapshots(&words[begin + 1..]))
+}
+
+/// Whether a paste is in a text that comes in pieces.
+#[derive(Debug, Default)]
+pub struct Mark {
+    /// The end of the pieces so far, in which the mark may begin.
+    end: Vec<u8>,
+    is_there: bool,
+}
+
+impl Mark {
+    /// Looks at the next piece.
+    pub fn look(&mut self, piece: &[u8]) {
+        if self.is_there {
+            return;
+        }
+        let (head, keep) = (piece.len().min(BEGIN.len()), BEGIN.len() - 1);
+        self.end.extend_from_slice(&piece[..head]);
+        let is_in = |text: &[u8]| memchr::memmem::find(text, BEGIN.as_bytes()).is_some();
+        self.is_there = is_in(&self.end) || is_in(piece);
+        if piece.len() >= keep {
+            self.end = piece[piece.len() - keep..].to_vec();
+        } else {
+            let from = self.end.len().saturating_sub(keep);
+            self.end.drain(..from);
+        }
+    }
+
+    /// Whether it was seen.
+    pub fn is_there(&self) -> bool {
+        self.is_there
+    }
 }
 
 /// The part that is being read.
@@ -402,4 +435,58 @@ fn slabinfo(values: &[(&str, String)]) -> Option<String> {
         });
     }
     Some(read.write())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_is_seen_however_the_text_is_cut() {
+        let text = format!("some words {BEGIN} and more");
+        for size in 1..text.len() {
+            let mut mark = Mark::default();
+            text.as_bytes()
+                .chunks(size)
+                .for_each(|piece| mark.look(piece));
+            assert!(mark.is_there(), "{size}");
+        }
+        let mut mark = Mark::default();
+        mark.look(b"unfragpaste");
+        mark.look(b" :1");
+        assert!(!mark.is_there());
+    }
+
+    /// Words that no writer made, with a sum that is right: read or refused, never a panic.
+    #[test]
+    fn made_up_words_are_no_panic() {
+        for (part, word) in [
+            ("buddyinfo", "0.Normal:,,,"),
+            ("buddyinfo", "99999999999.Normal:1"),
+            ("buddyinfo", "0.Normal:99999999999999999999"),
+            ("zoneinfo", "z.min:1"),
+            ("zoneinfo", "lists:1"),
+            ("pagetypeinfo", "orders:x"),
+            ("pagetypeinfo", "0.Normal.Movable:1+,+"),
+            ("slabinfo", "dentry:1,2"),
+            ("host", "uptime:nan"),
+            ("host", "uptime:1.2.3"),
+            ("settings", "vm.alice:1"),
+            ("settings", "thp.other:1"),
+            ("before", "nr:1"),
+            ("before", "seconds:inf"),
+            ("meminfo", "MemTotal:k"),
+        ] {
+            let mut words = Words::default();
+            words.0.extend(Word::of(word));
+            let sum = words.sum();
+            for more in ["", "part:vmstat compact_stall:1 sum:1."] {
+                let text =
+                    format!("{BEGIN} holds:{part} part:{part} {word} sum:{sum} {more} {END}:1");
+                let _ = read(text.as_bytes()).unwrap();
+            }
+        }
+        assert!(read(b"no paste").is_none());
+        assert!(read(BEGIN.as_bytes()).unwrap().is_err());
+    }
 }

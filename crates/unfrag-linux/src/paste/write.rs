@@ -2,9 +2,9 @@
 //!
 //! Invariant: each part is told whole or is named among those that were left out.
 
+use super::form::{BEGIN, END, MOST, PARTS, WIDTH};
 use super::known;
 use super::words::{Word, Words};
-use super::{BEGIN, END, MOST, PARTS, WIDTH};
 use crate::procfs::pagetypeinfo::Count;
 use crate::procfs::slabinfo::Cache;
 use crate::procfs::zoneinfo::Zone;
