@@ -45,6 +45,8 @@ pub struct Covered {
     asked: (Option<u64>, Option<u64>),
     /// Where reading begins, if that is before the window.
     read_from: Option<u64>,
+    /// When the boot began to be recorded that the answer is about.
+    boot_from: u64,
     /// Boots in the window that are not in the answer, since their clocks have nothing in common with the last one's.
     boots_left_out: usize,
     /// The window in the clock of the events.
@@ -85,6 +87,7 @@ impl Covered {
             recorded,
             asked: (None, None),
             read_from: None,
+            boot_from: recorded.begin,
             boots_left_out: 0,
             times: 0..u64::MAX,
             ahead_of_utc: window.ahead_of_utc,
@@ -160,10 +163,15 @@ impl Covered {
         self.read_from = (time < self.from()).then_some(time);
     }
 
-    /// Notes the window in the clock of the events, and how many earlier boots are not in it.
-    pub(super) fn is_of_boot(&mut self, times: Range<u64>, boots_left_out: usize) {
+    /// Notes the window in the clock of the events.
+    pub(super) fn has_times(&mut self, times: Range<u64>) {
         self.times = times;
-        self.boots_left_out = boots_left_out;
+    }
+
+    /// Notes that so many earlier boots in the window are left out, and when the recording of this one begins.
+    pub(super) fn leaves_out_boots(&mut self, boots: usize, begin: u64) {
+        self.boots_left_out = boots;
+        self.boot_from = begin;
     }
 
     /// The window in the clock that was asked in: dates, if the recording has any.
@@ -182,7 +190,7 @@ impl Covered {
     }
 
     fn from(&self) -> u64 {
-        self.asked.0.unwrap_or(0).max(self.recorded.begin)
+        self.asked.0.unwrap_or(0).max(self.boot_from)
     }
 
     fn to(&self) -> u64 {
@@ -230,7 +238,8 @@ impl Covered {
             self.moment(to),
             number(seconds(to.saturating_sub(from)))
         );
-        if self.asked.0.is_some_and(|asked| asked < from) {
+        let begin = self.recorded.begin;
+        if self.asked.0.is_some_and(|asked| asked < begin) && from == begin {
             all += " The recording begins only then.";
         }
         if self.asked.1.is_some_and(|asked| asked > to) {
@@ -244,8 +253,8 @@ impl Covered {
         }
         match self.boots_left_out {
             0 => {}
-            1 => all += " An earlier boot in it is left out: its clock is another.",
-            n => all += &format!(" {n} earlier boots in it are left out: their clocks are others."),
+            1 => all += " An earlier boot is left out: its clock is another.",
+            n => all += &format!(" {n} earlier boots are left out: their clocks are others."),
         }
         Some(all)
     }
@@ -386,7 +395,7 @@ mod tests {
             ahead_of_utc: |_| -5 * HOUR as i64,
         };
         let mut covered = covered(window, 6, 12).unwrap();
-        covered.is_of_boot(0..1, 2);
+        covered.leaves_out_boots(2, covered.recorded.begin);
         let said = covered.sentence("").unwrap();
         for part in [
             "from 2026-11-28 01:00:00 -05:00 to 2026-11-28 07:00:00 -05:00, 21600 s",

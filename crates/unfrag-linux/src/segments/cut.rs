@@ -35,7 +35,7 @@ pub fn cut(recording: &mut Recording, window: &Window, beginning: Beginning) -> 
     let own = |t: u64| epoch.map_or(t, |o| t.saturating_add_signed(-o));
     let (from, to) = covered.asked();
     let times = from.map_or(0, own)..to.map_or(u64::MAX, own);
-    covered.is_of_boot(times.clone(), 0);
+    covered.has_times(times.clone());
     let offset = recording.meta.snapshot_offset_ns;
     let taken = |s: &Snapshot| begin_of(s).map(|t| t.saturating_add_signed(-offset));
     let mut kept = times;

@@ -219,7 +219,13 @@ pub(super) fn choose(segments: Vec<Segment>, window: &Window) -> Result<(Vec<Cho
     left_out.dedup();
     chosen.retain(|c| Some(boot(c)) == last);
     match (chosen.first(), chosen.last()) {
-        (Some(first), Some(last)) => covered.is_of_boot(first.from..last.to, left_out.len()),
+        (Some(first), Some(last)) => {
+            covered.has_times(first.from..last.to);
+            if !left_out.is_empty() {
+                let begin = first.segment.date_of(first.segment.span.0);
+                covered.leaves_out_boots(left_out.len(), begin);
+            }
+        }
         _ => return Err(covered.nothing("nothing was recorded")),
     }
     Ok((chosen, covered))
