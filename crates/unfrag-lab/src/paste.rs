@@ -13,7 +13,7 @@ use crate::host::settings::SYSCTLS;
 use crate::report::number::{bytes, thousands};
 use std::fmt::Write as _;
 use std::path::Path;
-use unfrag_linux::paste::{self, Paste};
+use unfrag_linux::paste::{self, Earlier, Paste};
 use unfrag_linux::recording::{Snapshot, SnapshotFile};
 
 /// Files that are told.
@@ -67,12 +67,12 @@ pub fn of(path: &Path, what: &Examine) -> Result<Paste> {
         now.files.push(file("version", text.into_bytes()));
     }
     let examined = examine(&found).map_err(|e| e.inside(path))?;
-    let before = found.earlier.as_ref().map(|(stat, s)| (stat, *s));
-    Ok(paste::write(
-        &head(&examined.diagnosis, &found),
-        &now,
-        before,
-    ))
+    let before = Earlier {
+        vmstat: found.earlier.as_ref().map(|(stat, s)| (stat, *s)),
+        slabs: found.earlier_slabs.as_ref().map(|(slabs, s)| (slabs, *s)),
+    };
+    let head = head(&examined.diagnosis, &found);
+    Ok(paste::write(&head, &now, &before))
 }
 
 fn file(name: &str, content: Vec<u8>) -> SnapshotFile {

@@ -18,4 +18,4 @@ mod write;
 
 pub use form::MOST;
 pub use read::{Mark, read};
-pub use write::{Paste, write};
+pub use write::{Earlier, Paste, write};

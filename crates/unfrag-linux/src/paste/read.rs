@@ -74,12 +74,12 @@ struct Part {
 fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
     let mut held = String::new();
     let mut parts: Vec<Part> = vec![];
-    let mut ends = false;
+    let mut ends = None;
     for word in words {
         let is_open = parts.last().is_some_and(|p| p.sum.is_none());
         match (word.key.as_str(), parts.last_mut()) {
             (END, _) => {
-                ends = true;
+                ends = word.value.parse::<usize>().ok();
                 break;
             }
             ("part", _) => parts.push(Part {
@@ -96,17 +96,19 @@ fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
     }
     let mut bad: Vec<String> = vec![];
     let is_known = |name: &&str| PARTS.contains(name);
-    for name in held.split(',').filter(is_known) {
+    let names: Vec<&str> = held.split(',').filter(|n| !n.is_empty()).collect();
+    for name in names.iter().copied().filter(is_known) {
         match parts.iter().find(|p| p.name == name) {
             None => bad.push(format!("{name} is missing")),
             Some(part) => bad.extend(part.fault()),
         }
     }
-    if held.is_empty() {
-        bad.push("its first line is missing".to_owned());
-    }
-    if !ends && bad.is_empty() {
-        bad.push("its last word is missing".to_owned());
+    match ends {
+        None if bad.is_empty() => bad.push("its last word is missing".to_owned()),
+        Some(parts) if parts != names.len() => {
+            bad.push("a part of its first line is missing".to_owned())
+        }
+        _ => {}
     }
     if !bad.is_empty() {
         let what = format!("the paste was damaged on its way: {}", bad.join(", "));
@@ -157,10 +159,10 @@ impl Part {
     }
 }
 
-/// The snapshots of these parts: one, or two where an earlier reading is told.
+/// The snapshots of these parts: one, and before it those with what earlier readings told.
 fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
     let mut files: Vec<(String, String)> = vec![];
-    let (mut vmstat, mut before) = (None, None);
+    let (mut vmstat, mut before, mut slabs) = (None, None, None);
     let mut uptime = None;
     for part in parts {
         let values = part.values();
@@ -202,7 +204,11 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
                 read.write()
             }
             "pagetypeinfo" => pagetypeinfo(&values)?,
-            "slabinfo" => slabinfo(&values)?,
+            "slabinfo" => {
+                let (now, earlier) = slabinfo(&values)?;
+                slabs = earlier;
+                now
+            }
             // A part of a later version.
             _ => continue,
         };
@@ -219,27 +225,42 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
             })
             .collect(),
     };
-    let (Some(vmstat), Some(before)) = (vmstat, before) else {
-        return Some(vec![snapshot(".", files, None)]);
-    };
-    let seconds: f64 = before
-        .iter()
-        .find(|(k, _)| *k == "seconds")?
-        .1
-        .parse()
-        .ok()?;
-    let ns = (seconds.clamp(0.0, 1e9) * SECOND as f64) as u64;
-    let time = uptime.unwrap_or(0).max(ns);
-    let grown = counters(&before[1..])?;
-    let mut earlier = vmstat;
-    for (name, value) in &mut earlier.counters.0 {
-        *value = value.saturating_sub(grown.get(name).unwrap_or(0));
+    // Files and how long before they were read, the first ones first.
+    let mut earlier: Vec<(&str, String, u64)> = vec![];
+    if let Some((text, ns)) = slabs {
+        earlier.push(("slabinfo", text, ns));
     }
-    let earlier = vec![("vmstat".to_owned(), earlier.write())];
-    Some(vec![
-        snapshot("before", earlier, Some(time - ns)),
-        snapshot("pasted", files, Some(time)),
-    ])
+    if let (Some(vmstat), Some(before)) = (vmstat, before) {
+        let (seconds, rest) = before.split_first()?;
+        let ns = seconds_of(seconds, "seconds")?;
+        let grown = counters(rest)?;
+        let mut stat = vmstat;
+        for (name, value) in &mut stat.counters.0 {
+            *value = value.saturating_sub(grown.get(name).unwrap_or(0));
+        }
+        earlier.push(("vmstat", stat.write(), ns));
+    }
+    if earlier.is_empty() {
+        return Some(vec![snapshot(".", files, None)]);
+    }
+    let longest = earlier.iter().map(|(.., ns)| *ns).max().unwrap_or(0);
+    let now = uptime.unwrap_or(0).max(longest);
+    let before = |(file, text, ns): (&str, String, u64)| {
+        snapshot(
+            &format!("before.{file}"),
+            vec![(file.to_owned(), text)],
+            Some(now - ns),
+        )
+    };
+    let mut all: Vec<Snapshot> = earlier.into_iter().map(before).collect();
+    all.push(snapshot("pasted", files, Some(now)));
+    Some(all)
+}
+
+/// Nanoseconds of a value that is a number of seconds.
+fn seconds_of((key, value): &(&str, String), name: &str) -> Option<u64> {
+    let seconds: f64 = value.parse().ok().filter(|_| *key == name)?;
+    Some((seconds.clamp(0.0, 1e9) * SECOND as f64) as u64)
 }
 
 fn settings(values: &[(&str, String)], files: &mut Vec<(String, String)>) -> Option<()> {
@@ -402,10 +423,16 @@ fn pagetypeinfo(values: &[(&str, String)]) -> Option<String> {
     Some(read.write())
 }
 
-fn slabinfo(values: &[(&str, String)]) -> Option<String> {
-    let mut read = SlabInfo::default();
-    for (key, value) in values {
+/// The text; and that of the earlier reading, with how long before it was.
+fn slabinfo(values: &[(&str, String)]) -> Option<(String, Option<(String, u64)>)> {
+    let (over, rest) = match values.split_first() {
+        Some((first, rest)) if first.0 == "over" => (Some(seconds_of(first, "over")?), rest),
+        _ => (None, values),
+    };
+    let (mut read, mut before) = (SlabInfo::default(), SlabInfo::default());
+    for (key, value) in rest {
         let numbers = numbers(value)?;
+        let (now, earlier) = numbers.split_at_checked(7)?;
         let &[
             active_objs,
             num_objs,
@@ -414,7 +441,7 @@ fn slabinfo(values: &[(&str, String)]) -> Option<String> {
             pages,
             active_slabs,
             num_slabs,
-        ] = &numbers[..]
+        ] = now
         else {
             return None;
         };
@@ -422,7 +449,7 @@ fn slabinfo(values: &[(&str, String)]) -> Option<String> {
             Some(size) => format!("kmalloc-{}", size.replace('.', "-")),
             None => (*key).to_owned(),
         };
-        read.caches.push(Cache {
+        let cache = Cache {
             name,
             active_objs,
             num_objs,
@@ -432,9 +459,16 @@ fn slabinfo(values: &[(&str, String)]) -> Option<String> {
             active_slabs,
             num_slabs,
             ..Cache::default()
-        });
+        };
+        if over.is_some() {
+            before.caches.push(Cache {
+                num_slabs: *earlier.first()?,
+                ..cache.clone()
+            });
+        }
+        read.caches.push(cache);
     }
-    Some(read.write())
+    Some((read.write(), over.map(|ns| (before.write(), ns))))
 }
 
 #[cfg(test)]
@@ -469,6 +503,8 @@ mod tests {
             ("pagetypeinfo", "orders:x"),
             ("pagetypeinfo", "0.Normal.Movable:1+,+"),
             ("slabinfo", "dentry:1,2"),
+            ("slabinfo", "over:nan"),
+            ("slabinfo", "over:1"),
             ("host", "uptime:nan"),
             ("host", "uptime:1.2.3"),
             ("settings", "vm.alice:1"),

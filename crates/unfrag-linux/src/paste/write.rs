@@ -23,15 +23,24 @@ pub struct Paste {
     pub left_out: Vec<&'static str>,
 }
 
-/// A snapshot as a text to paste, below a head for people. An earlier reading of vmstat, and the seconds since it, tell
-/// what happened of late.
-pub fn write(head: &str, now: &Snapshot, before: Option<(&VmStat, f64)>) -> Paste {
+/// Earlier readings, and the seconds since each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Earlier<'a> {
+    /// Of vmstat: what happened of late.
+    pub vmstat: Option<(&'a VmStat, f64)>,
+    /// Of slabinfo: which caches grow.
+    pub slabs: Option<(&'a SlabInfo, f64)>,
+}
+
+/// A snapshot as a text to paste, below a head for people.
+pub fn write(head: &str, now: &Snapshot, before: &Earlier) -> Paste {
     let mut parts: Vec<(&'static str, Words)> = vec![];
     for part in PARTS {
         let words = match part {
             "host" => host(now),
             "settings" => settings(now),
-            "before" => before.and_then(|(before, seconds)| earlier(now, before, seconds)),
+            "before" => before.vmstat.and_then(|(stat, s)| earlier(now, stat, s)),
+            "slabinfo" => now.file(part).and_then(|bytes| caches(bytes, before.slabs)),
             file => now.file(file).and_then(|bytes| words_of(file, bytes)),
         };
         parts.extend(words.filter(|w| !w.0.is_empty()).map(|w| (part, w)));
@@ -225,7 +234,6 @@ fn words_of(file: &str, bytes: &[u8]) -> Option<Words> {
             }
         }
         "pagetypeinfo" => types(&mut words, &PageTypeInfo::parse(bytes).ok()?),
-        "slabinfo" => caches(&mut words, SlabInfo::parse(bytes).ok()?),
         _ => return None,
     }
     Some(words)
@@ -294,10 +302,26 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
     }
 }
 
-/// The largest caches.
-fn caches(words: &mut Words, mut read: SlabInfo) {
+/// The caches that grew most, then the largest; each with its slabs before, where that is known.
+fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
+    let mut words = Words::default();
+    let mut read = SlabInfo::parse(bytes).ok()?;
     let pages = |c: &Cache| c.num_slabs.saturating_mul(c.pagesperslab.into());
-    read.caches.sort_by_key(|c| std::cmp::Reverse(pages(c)));
+    let slabs_before = |c: &Cache| {
+        let (before, _) = before?;
+        // Of two caches of one name the last one counts, as for the doctor.
+        let found = before.caches.iter().rev().find(|b| b.name == c.name);
+        let pages = found.map_or(0, pages);
+        Some(pages / u64::from(c.pagesperslab).max(1))
+    };
+    read.caches.sort_by_key(|c| {
+        let grown = slabs_before(c).map_or(0, |b| c.num_slabs.saturating_sub(b));
+        let grown = grown.saturating_mul(c.pagesperslab.into());
+        std::cmp::Reverse((grown, pages(c)))
+    });
+    if let Some((_, seconds)) = before {
+        words.put("over", format!("{seconds:.3}"));
+    }
     for (n, c) in read.caches.iter().take(CACHES).enumerate() {
         let numbers = [
             c.active_objs,
@@ -313,6 +337,8 @@ fn caches(words: &mut Words, mut read: SlabInfo) {
             true => c.name.replace('-', "."),
             false => format!("other.{}", n + 1),
         };
-        words.put_list(&name, numbers.iter().map(u64::to_string));
+        let numbers = numbers.into_iter().chain(slabs_before(c));
+        words.put_list(&name, numbers.map(|n| n.to_string()));
     }
+    Some(words)
 }
