@@ -72,7 +72,16 @@ pub fn of(path: &Path, what: &Examine) -> Result<Paste> {
         slabs: found.earlier_slabs.as_ref().map(|(slabs, s)| (slabs, *s)),
     };
     let head = head(&examined.diagnosis, &found);
-    Ok(paste::write(&head, &now, &before))
+    let paste = paste::write(&head, &now, &before);
+    match paste.tells {
+        true => Ok(paste),
+        false => Err(
+            Error::lacking("none of its numbers can be put into a text to paste").help(
+                "give files of procfs as the kernel writes them, such as a copy of /proc/buddyinfo",
+            ),
+        ),
+    }
+    .map_err(|e: Error| e.in_file(path))
 }
 
 fn file(name: &str, content: Vec<u8>) -> SnapshotFile {

@@ -12,13 +12,14 @@ pub(super) const BEGIN: &str = "unfragpaste:1";
 pub(super) const END: &str = "unfragend";
 
 /// The parts, those first without which the others tell least.
-pub(super) const PARTS: [&str; 9] = [
+pub(super) const PARTS: [&str; 10] = [
     "host",
     "buddyinfo",
     "zoneinfo",
     "meminfo",
     "vmstat",
     "settings",
+    "nodes",
     "pagetypeinfo",
     "before",
     "slabinfo",

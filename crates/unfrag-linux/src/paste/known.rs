@@ -99,6 +99,22 @@ const MEMINFO: [&str; 53] = [
     "DirectMap4k",
 ];
 
+/// Amounts of a node that tell of its free memory, its page cache and its pools.
+pub(super) const OF_NODES: [&str; 12] = [
+    "MemTotal",
+    "MemFree",
+    "FilePages",
+    "Active(file)",
+    "Inactive(file)",
+    "Shmem",
+    "KReclaimable",
+    "SReclaimable",
+    "SUnreclaim",
+    "HugePages_Total",
+    "HugePages_Free",
+    "HugePages_Surp",
+];
+
 /// Beginnings of the names of vmstat's counters that tell of stalls, failures and compaction.
 const VMSTAT: [&str; 24] = [
     "allocstall",

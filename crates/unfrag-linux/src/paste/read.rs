@@ -192,6 +192,10 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
                 before = Some(values);
                 continue;
             }
+            "nodes" => {
+                nodes(&values, &mut files)?;
+                continue;
+            }
             "buddyinfo" => buddyinfo(&values)?,
             "zoneinfo" => zoneinfo(&values)?,
             "meminfo" => meminfo(&values)?,
@@ -358,6 +362,19 @@ fn zoneinfo(values: &[(&str, String)]) -> Option<String> {
         }
     }
     Some(read.write())
+}
+
+fn nodes(values: &[(&str, String)], files: &mut Vec<(String, String)>) -> Option<()> {
+    let node = |key: &str| key.split_once('.')?.0.parse::<u32>().ok();
+    for lines in values.chunk_by(|a, b| node(a.0) == node(b.0)) {
+        let inner: Option<Vec<(&str, String)>> = lines
+            .iter()
+            .map(|(key, value)| Some((key.split_once('.')?.1, value.clone())))
+            .collect();
+        let number = node(lines.first()?.0)?;
+        files.push((format!("node{number}/meminfo"), meminfo(&inner?)?));
+    }
+    Some(())
 }
 
 fn meminfo(values: &[(&str, String)]) -> Option<String> {

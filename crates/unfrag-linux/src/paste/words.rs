@@ -24,6 +24,10 @@ impl Words {
     pub fn put(&mut self, key: &str, value: impl Display) {
         // A hyphen is where a line may be broken.
         let value = value.to_string().replace('-', ";");
+        // A list may be empty, and a key alone is no word.
+        if value.is_empty() {
+            return;
+        }
         self.0.push(Word {
             key: key.to_owned(),
             value,

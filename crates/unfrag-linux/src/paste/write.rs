@@ -5,6 +5,7 @@
 use super::form::{BEGIN, END, MOST, PARTS, WIDTH};
 use super::known;
 use super::words::{Word, Words};
+use crate::procfs::meminfo::Line;
 use crate::procfs::pagetypeinfo::Count;
 use crate::procfs::slabinfo::Cache;
 use crate::procfs::zoneinfo::Zone;
@@ -21,6 +22,8 @@ pub struct Paste {
     pub text: String,
     /// Parts that there was no room for.
     pub left_out: Vec<&'static str>,
+    /// Whether it has any number but those of the host's kernel and its time.
+    pub tells: bool,
 }
 
 /// Earlier readings, and the seconds since each.
@@ -39,6 +42,7 @@ pub fn write(head: &str, now: &Snapshot, before: &Earlier) -> Paste {
         let words = match part {
             "host" => host(now),
             "settings" => settings(now),
+            "nodes" => Some(nodes(now)),
             "before" => before.vmstat.and_then(|(stat, s)| earlier(now, stat, s)),
             "slabinfo" => now.file(part).and_then(|bytes| caches(bytes, before.slabs)),
             file => now.file(file).and_then(|bytes| words_of(file, bytes)),
@@ -50,7 +54,11 @@ pub fn write(head: &str, now: &Snapshot, before: &Earlier) -> Paste {
         let text = laid_out(head, &parts, &left_out);
         // The host is told in any case, and fits.
         if text.len() <= MOST || parts.len() < 2 {
-            return Paste { text, left_out };
+            return Paste {
+                tells: parts.len() > 1,
+                text,
+                left_out,
+            };
         }
         let dropped = parts.pop();
         left_out.extend(dropped.map(|(part, _)| part));
@@ -181,6 +189,34 @@ fn settings(now: &Snapshot) -> Option<Words> {
     Some(words)
 }
 
+/// Amounts of each node.
+fn nodes(now: &Snapshot) -> Words {
+    let mut words = Words::default();
+    for file in &now.files {
+        let number = file
+            .name
+            .strip_prefix("node")
+            .and_then(|n| n.strip_suffix("/meminfo"));
+        let number: Option<u32> = number.and_then(|n| n.parse().ok());
+        let read = now
+            .file(&file.name)
+            .and_then(|text| MemInfo::parse(text).ok());
+        let (Some(number), Some(read)) = (number, read) else {
+            continue;
+        };
+        let told = |name: &str| known::OF_NODES.contains(&name);
+        for line in read.lines.iter().filter(|l| told(&l.name)) {
+            words.put(&format!("{number}.{}", line.name), amount(line));
+        }
+    }
+    words
+}
+
+/// A value of meminfo, with its unit.
+fn amount(line: &Line) -> String {
+    format!("{}{}", line.value, if line.kib { "k" } else { "" })
+}
+
 /// What vmstat's counters have grown by.
 fn earlier(now: &Snapshot, before: &VmStat, seconds: f64) -> Option<Words> {
     let now = VmStat::parse(now.file("vmstat")?).ok()?;
@@ -223,8 +259,7 @@ fn words_of(file: &str, bytes: &[u8]) -> Option<Words> {
         "meminfo" => {
             let read = MemInfo::parse(bytes).ok()?;
             for line in read.lines.iter().filter(|l| known::of_meminfo(&l.name)) {
-                let unit = if line.kib { "k" } else { "" };
-                words.put(&line.name, format!("{}{unit}", line.value));
+                words.put(&line.name, amount(line));
             }
         }
         "vmstat" => {
