@@ -176,8 +176,13 @@ pub fn replay(
         };
         let name = name_of(&path);
         let all = Window::default();
-        let streamed =
-            recordings::streamed(&path, &snapshots, release.as_deref(), &all, Beginning::PageFlags)?;
+        let streamed = recordings::streamed(
+            &path,
+            &snapshots,
+            release.as_deref(),
+            &all,
+            Beginning::PageFlags,
+        )?;
         let input = streamed.input(memory_budget);
         let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))
             .map_err(|e| e.about(&path))?;

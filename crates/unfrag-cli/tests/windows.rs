@@ -63,7 +63,7 @@ fn piece(rec: &Recording, from: u64, to: u64) -> Recording {
 }
 
 /// Lays a recording out as each kind of input.
-fn lay(rec: &Recording, seconds: u64, dir: &Path) -> Vec<(Kind, PathBuf)> {
+fn lay(rec: &Recording, seconds: u64, dir: &Path) -> Laid {
     let mut rec = head(rec, seconds);
     rec.meta.snapshot_offset_ns = 0;
     if let Some(flags) = rec.snapshots.first_mut() {
@@ -168,8 +168,11 @@ fn ask(command: &str, path: &Path, from: &str, to: &str, more: &[&str]) -> (i32,
     )
 }
 
-/// The recording that a command can be asked about.
-fn inputs(dir: &Path) -> (Vec<(Kind, PathBuf)>, Vec<(Kind, PathBuf)>) {
+/// Inputs of each kind.
+type Laid = Vec<(Kind, PathBuf)>;
+
+/// A recording of pages and one of slabs, each as every kind of input.
+fn inputs(dir: &Path) -> (Laid, Laid) {
     let pages = lay(&sample(), 6, &dir.join("pages"));
     let mut slab = file::read(&support::root().join("samples/slab-find.unfrag")).unwrap();
     // Its events are stretched, to last as long.
