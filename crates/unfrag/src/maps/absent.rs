@@ -39,7 +39,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
             self.set_absent(i, at, order, false);
             self.of.map_mut(i).set_run(at, order);
-            self.of.block_mut(i).add(order.frames());
+            let b = self.of.block_mut(i);
+            b.add(order.frames());
+            self.bins.count(b, order.frames().into());
             if self.of.block(i).absent() == 0 {
                 // It waited for that.
                 self.unbin_if_waits(i);

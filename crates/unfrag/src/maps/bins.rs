@@ -29,6 +29,8 @@ pub(super) struct Bins {
     filled: [u64; CLASSES],
     /// Rounds so far. Of those that wait, the bin is the round in which they are tried again.
     round: u64,
+    /// Free frames of the blocks of other types than movable.
+    kept: u64,
 }
 
 impl Bins {
@@ -36,12 +38,33 @@ impl Bins {
         heads: [[NIL; BINS]; CLASSES],
         filled: [0; CLASSES],
         round: 0,
+        kept: 0,
     };
 
     /// Bins of a class that are not empty, a bit each; of a type, the fullest blocks first.
     #[inline]
     pub fn filled(&self, class: usize) -> u64 {
         self.filled[class]
+    }
+
+    /// Free frames of the blocks in bins of other types than movable.
+    #[inline]
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Counts frames of a block in a bin that are free from now on, or that are not any more.
+    #[inline]
+    pub fn count(&mut self, b: &Block, frames: i64) {
+        if b.is_binned() && b.is_kept() {
+            self.count_kept(frames);
+        }
+    }
+
+    /// The same for a block of another type than movable.
+    #[inline]
+    pub fn count_kept(&mut self, frames: i64) {
+        self.kept = self.kept.wrapping_add_signed(frames);
     }
 
     /// Puts a block into the bin where it belongs.
@@ -57,6 +80,8 @@ impl Bins {
         let head = core::mem::replace(&mut self.heads[class][bin], i);
         (b.next, b.prev) = (head, NIL);
         b.set_bin(Some(bin));
+        let b = *b;
+        self.count(&b, b.free().into());
         if head != NIL {
             of.block_mut(head).prev = i;
         }
@@ -90,6 +115,7 @@ impl Bins {
             return;
         };
         let (next, prev) = (b.next, b.prev);
+        self.count(&*b, -i64::from(b.free()));
         b.set_bin(None);
         if next != NIL {
             of.block_mut(next).prev = prev;
@@ -134,6 +160,13 @@ impl Bins {
     fn first(&self, mt: usize) -> Option<u32> {
         let filled = self.filled[mt];
         (filled != 0).then(|| self.heads[mt][filled.trailing_zeros() as usize])
+    }
+
+    /// Which of two classes has the fullest block.
+    #[inline]
+    pub fn fuller(&self, a: usize, b: usize) -> usize {
+        let first = |class: usize| self.filled[class].trailing_zeros();
+        if first(a) <= first(b) { a } else { b }
     }
 
     /// The blocks that wait: those first that wait the longest.
@@ -232,7 +265,7 @@ fn high_bits(word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// A block, and those that follow it in its bin.
-fn chain<'a, 'm: 'a, D: Entries<'m>>(
+pub(super) fn chain<'a, 'm: 'a, D: Entries<'m>>(
     of: &'a Directory<'m, D>,
     first: u32,
 ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {

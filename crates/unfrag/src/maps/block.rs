@@ -27,6 +27,7 @@ pub(super) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() == 16, "four to a cache line");
+const _: () = assert!(MOVABLE & WAITS == 1 && (UNMOVABLE | RECLAIMABLE) & 1 == 0);
 
 /// Bits of a count, up to 512.
 const COUNT: u64 = (1 << 10) - 1;
@@ -188,6 +189,13 @@ impl Block {
             WAITS => MOVABLE,
             mt => mt,
         }
+    }
+
+    /// Whether its type is another one than movable.
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        // Those of WAITS are of movable frames.
+        self.word >> CLASS & MOVABLE as u64 == 0
     }
 
     #[inline]

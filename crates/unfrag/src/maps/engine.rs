@@ -1,6 +1,6 @@
 //! The engine, and taking blocks.
 
-use super::bins::Bins;
+use super::bins::{Bins, chain};
 use super::block::{Block, DRIFT, WAITS};
 use super::gigabyte::{GigaBins, Gigabytes};
 use super::sizes::{
@@ -11,6 +11,13 @@ use crate::frame::{MigrateType, Order, Pfn};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
+
+/// Blocks that are looked at for a single frame beside larger runs, before a run is broken up.
+const NEAR: usize = 8;
+
+/// Of all free frames, one in so many is kept in blocks that hold what cannot be moved, for more of it. What can be moved
+/// takes the rest of these: nothing can become whole there, so it is better there than anywhere else.
+const KEPT: u64 = 8;
 
 /// Frames of a gigabyte.
 pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
@@ -232,7 +239,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// out of a whole free one. `None`, if no such block has room.
     pub fn take_beside(&mut self, order: Order) -> Option<Pfn> {
         let i = match order {
-            Order::ZERO => self.bins.fullest(&mut self.of, MOVABLE),
+            Order::ZERO => self.block_for_single(MOVABLE),
             // It would be a whole free block.
             _ if order >= BLOCK_ORDER => None,
             _ => self.find_run(order, MOVABLE, usize::MAX, false),
@@ -252,8 +259,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let base = self.start + u64::from(i * FRAMES);
         let map = self.of.map_mut(i);
         let mut got = 0;
-        // One that is taken singly leaves pairs whole. A batch has most of a block anyway.
-        if order == Order::ZERO && out.len() > 1 {
+        if order == Order::ZERO {
             got = map.take(base, out);
         } else {
             while got < out.len()
@@ -274,6 +280,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.take(mt, frames);
+        self.bins.count(b, -i64::from(frames));
         if b.is_tainted() != was_tainted {
             self.gigabytes().taint(i, true);
         }
@@ -285,13 +292,33 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     #[inline]
     fn block_for(&mut self, order: Order, mt: usize, mixes: bool) -> Option<u32> {
         if order == Order::ZERO
-            && let Some(i) = self.bins.fullest(&mut self.of, mt)
+            && let Some(i) = self.block_for_single(mt)
         {
             return Some(i);
         }
         [TRIED, usize::MAX]
             .into_iter()
             .find_map(|tried| self.block_for_run(order, mt, (tried, mixes)))
+    }
+
+    /// The block that serves a single frame best: the fullest one of its type that has some beside its larger runs. What can
+    /// be moved goes where nothing can be made whole, if most of what is free there is not needed.
+    #[inline]
+    fn block_for_single(&mut self, mt: usize) -> Option<u32> {
+        let spills = mt == MOVABLE && self.bins.kept() > self.free / KEPT;
+        let class = if spills {
+            self.bins.fuller(UNMOVABLE, RECLAIMABLE)
+        } else {
+            mt
+        };
+        let fullest = self.bins.fullest(&mut self.of, class)?;
+        let has_small = |&i: &u32| self.of.map(i).has_small();
+        let found = chain(&self.of, fullest).take(NEAR).find(has_small);
+        let i = found.unwrap_or(fullest);
+        if class != mt && self.of.block(i).in_use() == 0 {
+            self.retype(i, mt);
+        }
+        Some(i)
     }
 
     #[inline(never)]
@@ -320,7 +347,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             // What cannot be moved takes over the movable block that is the cheapest to purify.
             let takes_over = other == MOVABLE;
             if let Some(i) = self.find_run(order, other, tried, takes_over) {
-                // A block of which only a part is memory may hold nothing, and be no whole block all the same.
+                // One of which only a part is memory may hold nothing, and be no whole block all the same.
                 if takes_over || self.of.block(i).in_use() == 0 {
                     self.retype(i, mt);
                 }

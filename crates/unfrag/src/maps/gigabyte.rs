@@ -112,7 +112,7 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         let best = self.bins.filled.trailing_zeros() as usize;
         let &g = self.bins.heads.get(best)?;
         let own = self.own(g);
-        let got = own.whole.take(0, out);
+        let got = own.whole.take_lowest(0, out);
         own.reported.keep(&own.whole);
         if !own.count(-(got as i32), 0) {
             self.count(g, -(got as i32), 0);

@@ -114,19 +114,25 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     #[inline(never)]
     fn count_singles(&mut self, frames: &[u64], mt: usize) -> usize {
         let later = frames.get(AHEAD..).unwrap_or(&[]);
-        let mut done = 0;
+        let (mut done, mut kept) = (0, 0);
         for (&frame, &later) in frames.iter().zip(later) {
             self.of.fetch(self.offset(later));
-            if !self.of.count(self.offset(frame), mt) {
+            let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
                 break;
-            }
+            };
+            kept += i64::from(is_kept);
             done += 1;
         }
         if done == later.len() {
-            let last = frames[done..].iter();
-            let counts = |&&frame: &&u64| self.of.count(self.offset(frame), mt);
-            done += last.take_while(counts).count();
+            for &frame in &frames[done..] {
+                let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
+                    break;
+                };
+                kept += i64::from(is_kept);
+                done += 1;
+            }
         }
+        self.bins.count_kept(kept);
         self.count_free(done as i64);
         done
     }
@@ -134,9 +140,10 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Gives a single frame back.
     fn give_single(&mut self, frame: u64, mt: usize) -> Result<(), GiveError> {
         let n = self.offset(frame);
-        if !self.of.count(n, mt) {
+        let Some(is_kept) = self.of.count(n, mt) else {
             return self.give_block(frame, Order::ZERO, mt);
-        }
+        };
+        self.bins.count_kept(is_kept.into());
         self.count_free(1);
         let (i, place) = (n / u64::from(FRAMES), n % u64::from(FRAMES));
         self.tell_of_run(i as u32, place as u32, Order::ZERO);
@@ -204,6 +211,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let b = self.of.block_mut(i);
         let was_tainted = b.is_tainted();
         b.give_back(mt, frames);
+        self.bins.count(b, frames.into());
         let (free, own) = (b.free(), b.used(b.mt()));
         let (is_tried, to_be_had) = (b.is_tried(), if b.is_apart() { 0 } else { frames });
         if was_tainted && !b.is_tainted() {

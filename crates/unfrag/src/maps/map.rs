@@ -4,6 +4,9 @@ use super::sizes::FRAMES;
 use crate::frame::Order;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout, transmute_mut};
 
+/// Runs of this order are broken up for single frames only where nothing smaller is near.
+const SMALL: u8 = 3;
+
 /// Bits of a word.
 const WORD: u32 = u64::BITS;
 /// The order of a word's worth of frames.
@@ -83,13 +86,38 @@ impl Map {
         self.0.iter_mut().zip(&other.0).for_each(|(w, o)| *w &= o);
     }
 
+    /// Clears set bits, as many as there is room in `out`, and writes `base` plus their numbers there: those that are in no
+    /// larger run, the lowest first, or, if there are none, the lowest. Returns how many.
+    #[inline]
+    pub fn take(&mut self, base: u64, out: &mut [u64]) -> usize {
+        match out {
+            [one] => {
+                let i = self.find_single();
+                i.map_or(0, |i| {
+                    self.clear_run(i, Order::ZERO);
+                    *one = base + u64::from(i);
+                    1
+                })
+            }
+            _ if self.has_small() => self.take_bits(base, out, Map::small),
+            _ => self.take_lowest(base, out),
+        }
+    }
+
     /// Clears the lowest set bits, as many as there is room in `out`, and writes `base` plus their numbers there. Returns
     /// how many.
     #[inline]
-    pub fn take(&mut self, base: u64, out: &mut [u64]) -> usize {
+    pub fn take_lowest(&mut self, base: u64, out: &mut [u64]) -> usize {
+        self.take_bits(base, out, |word| word)
+    }
+
+    /// Clears the lowest of those set bits of each word that `of` says.
+    #[inline(always)]
+    fn take_bits(&mut self, base: u64, out: &mut [u64], of: impl Fn(u64) -> u64) -> usize {
         let mut got = 0;
         for (w, word) in self.0.iter_mut().enumerate() {
-            let mut rest = *word;
+            let all = of(*word);
+            let mut rest = all;
             let first = base + u64::from(w as u32 * WORD);
             if rest == !0
                 && let Some(all) = out.get_mut(got..got + WORD as usize)
@@ -103,12 +131,38 @@ impl Map {
                 rest &= rest - 1;
                 got += 1;
             }
-            *word = rest;
+            *word ^= all ^ rest;
             if got == out.len() {
                 break;
             }
         }
         got
+    }
+
+    /// A free frame, so that runs stay whole: one whose buddy is in use, or that is in no larger run, or any.
+    fn find_single(&self) -> Option<u32> {
+        let first = |of: fn(u64) -> u64| {
+            let words = (0..).step_by(WORD as usize).zip(&self.0);
+            let mut of_each = words.map(|(at, &word)| (at, of(word)));
+            let (at, bits) = of_each.find(|&(_, bits)| bits != 0)?;
+            Some(at + bits.trailing_zeros())
+        };
+        let alone = |w: u64| w & !(Map::runs(w, 1) * 3);
+        first(alone)
+            .or_else(|| first(Map::small))
+            .or_else(|| first(|w| w))
+    }
+
+    /// The free frames of a word that are in no free aligned run of `2^SMALL`.
+    #[inline]
+    fn small(word: u64) -> u64 {
+        word & !(Map::runs(word, SMALL) * ((1 << (1 << SMALL)) - 1))
+    }
+
+    /// Whether some frame is free that is in no free aligned run of `2^SMALL`.
+    #[inline]
+    pub fn has_small(&self) -> bool {
+        self.0.iter().any(|&w| Map::small(w) != 0)
     }
 
     /// Words and bits of the aligned run of `2^order` at `i`, up to the whole map.
@@ -350,11 +404,39 @@ mod tests {
     }
 
     #[test]
+    fn single_frames_are_taken_beside_larger_runs() {
+        for (map, most) in maps().flat_map(|map| [1, 2, 64, 150].map(|most| (map, most))) {
+            let (mut m, mut out) = (map, [0; 150]);
+            let got = m.take(0, &mut out[..most]);
+            let large = runs(&map, SMALL);
+            let is_small = |i: &u32| !large.contains(&(i & !((1 << SMALL) - 1)));
+            let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
+            let small: Vec<u32> = free.iter().copied().filter(is_small).collect();
+            let pairs = runs(&map, 1);
+            let alone = free.iter().find(|&i| !pairs.contains(&(i & !1)));
+            let wanted = match (small.len(), most) {
+                (0, _) => &free[..most.min(free.len())],
+                // The only one is rather one whose buddy is in use.
+                (_, 1) => alone.map_or(&small[..1], core::slice::from_ref),
+                (n, most) => &small[..most.min(n)],
+            };
+            assert!(
+                out[..got]
+                    .iter()
+                    .copied()
+                    .eq(wanted.iter().map(|&i| u64::from(i)))
+            );
+            assert!(out[..got].iter().all(|&i| m.set(i as u32)), "once");
+            assert_eq!(m, map);
+        }
+    }
+
+    #[test]
     fn single_frames_are_taken_from_the_lowest_on() {
         // Less than a word, a word, and more.
         for (map, most) in maps().flat_map(|map| [40, 64, 150].map(|most| (map, most))) {
             let (mut m, mut out) = (map, [0; 150]);
-            let got = m.take(1000, &mut out[..most]);
+            let got = m.take_lowest(1000, &mut out[..most]);
             let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
             assert_eq!(got, free.len().min(most));
             let lowest: Vec<u64> = free[..got].iter().map(|&i| u64::from(i) + 1000).collect();

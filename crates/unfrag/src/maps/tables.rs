@@ -178,19 +178,17 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
     }
 
-    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts. False, and
-    /// nothing has changed, if it is to do more, or cannot be given back.
+    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts: whether its
+    /// block is of another type than movable. `None`, and nothing has changed, if it is to do more, or cannot be given back.
     #[inline(always)]
-    pub fn count(&mut self, frame: u64, mt: usize) -> bool {
-        let Some((tables, at)) = self.at(frame) else {
-            return false;
-        };
+    pub fn count(&mut self, frame: u64, mt: usize) -> Option<bool> {
+        let (tables, at) = self.at(frame)?;
         let block = &mut tables.blocks[at];
         let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
-        if counts {
+        counts.then(|| {
             block.give(mt, 1);
-        }
-        counts
+            block.is_kept()
+        })
     }
 
     /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.

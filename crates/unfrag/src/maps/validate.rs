@@ -45,7 +45,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// [`Broken`], for the first one that does not hold.
     pub fn validate(&mut self) -> Result<(), Broken> {
         self.validate_absent()?;
-        let (mut free, mut whole, mut binned) = (0, 0, 0);
+        let (mut free, mut whole, mut binned, mut kept) = (0, 0, 0, 0);
         for (i, b, map) in self.of.blocks() {
             let at = self.frame(i * FRAMES);
             let says = if b.is_intact() { 0 } else { map.count() };
@@ -59,6 +59,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             free += u64::from(if b.is_apart() { 0 } else { b.free() });
             whole += u32::from(b.is_whole());
             binned += u32::from(b.is_binned());
+            kept += u64::from(if b.is_binned() && b.is_kept() {
+                b.free()
+            } else {
+                0
+            });
             let belongs = b.free() > 0 && !b.is_whole() && !b.is_apart();
             let stays = b.stays().map(|(at, _)| at);
             let is_known = stays.is_none_or(|at| b.is_intact() || !map.is_free(at));
@@ -83,7 +88,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
                 }
             }
         }
-        if binned != 0 || (free, whole) != (self.free_frames(), self.whole_blocks()) {
+        let totals = (self.free_frames(), self.whole_blocks(), self.bins.kept());
+        if binned != 0 || (free, whole, kept) != totals {
             return Err(Broken::Total);
         }
         self.validate_gigabytes()
