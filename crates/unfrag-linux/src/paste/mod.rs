@@ -5,11 +5,12 @@
 //! is broken says nothing.
 //!
 //! - `form`: the frame of the text. `known`: the names that may be in it. `words`: a word, and the sum over several. `write`: a snapshot as words.
-//!   `read`: words as a snapshot, with the files of which they were made.
+//!   `read`: words as a snapshot, and `files`: those of a part as the file of which they were made.
 //!
 //! Invariant: a name is in the text only if it is on a list here, so that it names no program, no host and no path. What
 //! was damaged on its way is refused by name, never read as another number.
 
+mod files;
 mod form;
 mod known;
 mod read;
