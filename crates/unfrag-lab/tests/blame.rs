@@ -208,7 +208,8 @@ fn it_comes_to_a_sentence_and_a_command() {
         }
     };
     type Act<'a> = &'a dyn Fn(&mut Maker);
-    let cases: [(&str, Vec<Snapshot>, Act<'_>, &[&str], Next); 7] = [
+    type Case<'a> = (&'a str, Vec<Snapshot>, Act<'a>, &'a [&'a str], Next);
+    let cases: [Case<'_>; 7] = [
         (
             "before, and grown",
             vec![
