@@ -329,8 +329,8 @@ pub fn doctor(
         let (evidence, recording) = evidence(&path, &what)?;
         let mut examined = examine(&evidence).map_err(|e| e.inside(&path))?;
         if let Some(recording) = recording {
-            let advice = &mut examined.diagnosis.advice;
-            lab_doctor::predict::predict(advice, &recording, &name_of(&path))?;
+            let diagnosis = &mut examined.diagnosis;
+            lab_doctor::predict::predict(diagnosis, &recording, &name_of(&path))?;
         }
         Ok(Answer {
             json: json(&examined.diagnosis)?,

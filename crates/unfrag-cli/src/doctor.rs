@@ -22,12 +22,15 @@ use unfrag_linux::{Error, file};
 ///
 /// For each node and zone: how fragmented it is and why; huge pages to be had at once, after compaction,
 /// after reclaim; what stands in the way; what stalls and failures there were; whether atomic requests
-/// are at risk; and which sysctl to set, why and at what cost. Reads only; root sees most, any user
+/// are at risk; what memory is not for everybody; and what to do, why, at what cost, and which number it
+/// changes. What happened since boot is told as history: only what happens while it watches (--for) is a
+/// reason to act, and a lasting setting needs several readings. Reads only; root sees most, any user
 /// something, and what could not be seen is named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag doctor
   unfrag doctor --huge 64
+  unfrag doctor --for 2
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
   unfrag doctor samples/gcc-768M.unfrag --to 30s
@@ -56,7 +59,8 @@ pub struct Args {
     /// Of several snapshots, this one instead of the last
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
-    /// Time between two readings of this host's counters, for the rates, such as 10 or 5m; 0 for one reading
+    /// How long to watch this host, in seconds or as 10m: from 30 s on it is read every ten seconds, which a lasting
+    /// setting needs before it is advised; 0 for one reading
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.0))]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
@@ -120,7 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(recording) = given.or(within) {
         let name = args.recording.as_ref().unwrap_or(&args.path);
         let name = name.file_name().unwrap_or_default().to_string_lossy();
-        predict::predict(&mut examined.diagnosis.advice, &recording, &name)?;
+        predict::predict(&mut examined.diagnosis, &recording, &name)?;
     }
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;

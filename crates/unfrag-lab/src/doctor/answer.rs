@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// `vm.percpu_pagelist_high_fraction` at which per-CPU lists are as short as they can be: four batches.
 /// `spec: 3.2`
-const SHORT_LISTS: u32 = 100_000;
+pub(super) const SHORT_LISTS: u32 = 100_000;
 
 /// The pool of huge pages of the size that the diagnosis counts: its file, and how many it has; the number is `None`
 /// where no file tells it.
