@@ -5,10 +5,11 @@ mod gate;
 use gate::Gate;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, check_not_input, name_of, write_file};
-use crate::quantity::page_size;
+use crate::no_kernel::NoKernel;
+use crate::output::{Console, Text, check_not_input, name_of, write_file};
+use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
-use crate::window;
+use crate::window::{WindowArgs, Within, line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::Covered;
 use unfrag_linux::{Error, file};
 
 /// Say what is wrong with memory, of this host or a snapshot, and what to change
@@ -39,9 +41,10 @@ use unfrag_linux::{Error, file};
   unfrag doctor --need 1x2M --check || echo \"not enough memory: not started\"
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
-  unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
+  unfrag doctor samples/gcc-768M.unfrag --to 30s
+  unfrag doctor --release 4.9 - < /proc/buddyinfo")]
 pub struct Args {
-    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
+    /// An .unfrag file, a directory of segments, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
     /// procfs pasted into one text; - for standard input; this host if none is given
     #[arg(value_name = "FILE|DIR|-", default_value = "/proc")]
     path: PathBuf,
@@ -50,9 +53,13 @@ pub struct Args {
     huge: Option<u64>,
     #[command(flatten)]
     gate: Gate,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
-    #[arg(long, value_name = "RELEASE")]
-    kernel: Option<String>,
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    #[command(flatten)]
+    kernel: NoKernel,
     /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     page_size: Option<u64>,
@@ -64,7 +71,7 @@ pub struct Args {
     snapshot: Option<String>,
     /// How long to watch this host, in seconds or as 10m: from 30 s on it is read every ten seconds, which a lasting
     /// setting needs before it is advised; 0 for one reading
-    #[arg(long = "for", value_name = "TIME", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.0))]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
     #[arg(long, conflicts_with = "json")]
@@ -94,17 +101,6 @@ struct Json<'a> {
     diagnosis: &'a Diagnosis,
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    let seconds = text.parse().ok().or_else(|| {
-        let whole = window::seconds(text).ok()?;
-        u32::try_from(whole).ok().map(f64::from)
-    });
-    match seconds {
-        Some(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
-        _ => Err("seconds from 0 to 86400, such as 10 or 0.5, or a time such as 10m".into()),
-    }
-}
-
 /// Carries it out; the exit status that the answer has for those who ask for one.
 ///
 /// # Errors
@@ -121,7 +117,8 @@ fn done(args: &Args) -> Result<ExitCode> {
     }
     let is_json = args.json || args.gate.is_json();
     let console = Console::beside([("--html", args.html.as_deref())], is_json)?;
-    if let Some(release) = &args.kernel {
+    args.kernel.check()?;
+    if let Some(release) = &args.release {
         Era::of(release).map_err(|e| {
             Failure::usage(
                 e.to_string(),
@@ -133,11 +130,12 @@ fn done(args: &Args) -> Result<ExitCode> {
         snapshot: args.snapshot.as_deref(),
         // Who asks for a line alone gets no rates.
         seconds: args.gate.line().map_or(args.seconds, |_| 0.0),
+        window: args.window.window(),
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
     evidence.with_page_size(args.page_size);
     if evidence.host.release.is_none() {
-        evidence.host.release.clone_from(&args.kernel);
+        evidence.host.release.clone_from(&args.release);
     }
     let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
     let needs = args.gate.judge(&evidence, &examined, args.huge)?;
@@ -158,7 +156,7 @@ fn done(args: &Args) -> Result<ExitCode> {
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             predict::predict(&mut examined.diagnosis, &recording, &name)?;
         }
-        show(args, &examined, needs, console)?;
+        show(args, &examined, evidence.covered.as_ref(), needs, console)?;
     }
     if let Some(path) = &args.html {
         say_line(format!("wrote {}", name_of(path)));
@@ -166,7 +164,13 @@ fn done(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-fn show(args: &Args, x: &Examined, needs: Option<Needs>, console: Console) -> Result<()> {
+fn show(
+    args: &Args,
+    x: &Examined,
+    covered: Option<&Covered>,
+    needs: Option<Needs>,
+    console: Console,
+) -> Result<()> {
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
@@ -181,11 +185,12 @@ fn show(args: &Args, x: &Examined, needs: Option<Needs>, console: Console) -> Re
         }
     });
     if args.json || args.gate.is_json() {
-        return console.print_json(&Json {
+        let json = Json {
             huge: answer,
             needs,
             diagnosis: d,
-        });
+        };
+        return console.print_json(&Within::of(covered, &json));
     }
     if args.map {
         return console.print(map::terminal(x, &screen));
@@ -198,13 +203,21 @@ fn show(args: &Args, x: &Examined, needs: Option<Needs>, console: Console) -> Re
         }
     }
     match &needs {
-        Some(n) => out += &render(n),
+        Some(n) => {
+            out += &line(covered, "");
+            out += &render(n);
+        }
         None if answer.is_some() => {
+            out += &line(covered, "");
             for note in &d.notes {
                 out += &format!("note: {}\n", printable(note));
             }
         }
-        None => return console.print(text::render(d, &screen)),
+        None => {
+            let mut out = Text::from(line(covered, ""));
+            out.append(&text::render(d, &screen));
+            return console.print(out);
+        }
     }
     console.print(out)
 }

@@ -1,7 +1,7 @@
 //! `unfrag explain`: why allocations failed, from a kernel log.
 
 use crate::failure::{Failure, Result};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, shell_word};
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use unfrag_lab::explain::{Explanation, explain, found, text};
 use unfrag_linux::Error;
+use unfrag_linux::paste::Mark;
 
 /// Say why allocations failed, from a kernel log
 ///
@@ -54,7 +55,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn done(args: &Args) -> Result<ExitCode> {
     let answer = match &args.path {
         None => of_host()?,
-        Some(path) if path == Path::new("-") => explain(io::stdin().lock())?,
+        Some(path) if path == Path::new("-") => explained(io::stdin().lock(), "-")?,
         Some(path) => of_file(path)?,
     };
     let found = found::found(&answer);
@@ -106,7 +107,38 @@ fn of_file(path: &Path) -> Result<Explanation> {
         total,
         progress: Progress::new("reading the log"),
     };
-    explain(log).map_err(|e| e.inside(path).into())
+    explained(log, &shell_word(path)).map_err(|e| e.inside(path).into())
+}
+
+/// Explains a text; of one that is no log, but what `unfrag paste` printed, it is said who reads it. `path` is what the
+/// shell calls it.
+fn explained(text: impl Read, path: &str) -> unfrag_lab::error::Result<Explanation> {
+    let mut noting = Noting {
+        text,
+        mark: Mark::default(),
+    };
+    let mut answer = explain(&mut noting)?;
+    if noting.mark.is_there() && answer.reports.is_empty() {
+        answer.notes.push(format!(
+            "this is what `unfrag paste` printed: it tells how memory stands, and holds no kernel log; \
+             `unfrag doctor {path}` reads it"
+        ));
+    }
+    Ok(answer)
+}
+
+/// A text of which is noted whether a paste is in it.
+struct Noting<R> {
+    text: R,
+    mark: Mark,
+}
+
+impl<R: Read> Read for Noting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.text.read(buffer)?;
+        self.mark.look(&buffer[..n]);
+        Ok(n)
+    }
 }
 
 /// A file whose reading is shown.

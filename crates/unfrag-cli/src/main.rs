@@ -15,6 +15,7 @@
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
 //! - [`redact`]: a recording that can be shared.
+//! - [`paste`]: a host as a few lines of text for an issue or a chat.
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
@@ -37,8 +38,10 @@ mod exporter;
 mod failure;
 mod import;
 mod inspect;
+mod no_kernel;
 mod output;
 mod own_memory;
+mod paste;
 mod profile;
 mod progress;
 mod quantity;
@@ -92,6 +95,7 @@ enum Command {
     Simulate(simulate::Args),
     Slab(slab::Args),
     Profile(profile::Args),
+    Paste(paste::Args),
     Calibrate(calibrate::Args),
     Redact(redact::Args),
 }
@@ -140,6 +144,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Slab(args) => slab::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Paste(args) => paste::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Redact(args) => redact::run(&args),
     };
