@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, Screen, Text, print, print_json_line};
 use crate::terminal;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -48,11 +48,7 @@ pub struct Args {
 }
 
 fn kernels() -> PossibleValuesParser {
-    let named = kernel::kernels().map(|p| {
-        // What the engine is held against.
-        PossibleValue::new(p.name).hide(p.name == "unfrag-lists")
-    });
-    named.collect::<Vec<_>>().into()
+    kernel::kernels().map(|p| p.name).collect::<Vec<_>>().into()
 }
 
 fn seconds(text: &str) -> std::result::Result<f64, String> {
