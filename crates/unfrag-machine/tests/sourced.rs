@@ -148,7 +148,7 @@ fn a_refusal_at_any_page_leaves_everything_whole() {
         with_memory(
             8,
             0,
-            |block, f| f % 8 >= 1 + 5 * block.min(1),
+            |block, f| f % 8 >= if block == 0 { 1 } else { 6 },
             |m| {
                 let (before, mut asked) = (used(m), 0);
                 compact(m, usize::MAX, |_| {

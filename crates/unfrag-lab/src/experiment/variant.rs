@@ -190,8 +190,8 @@ pub fn thp_burst() -> Vec<Kernel> {
     both.into_iter().filter_map(of).collect()
 }
 
-/// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
-/// memory by ending one process after the other.
+/// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with
+/// the OOM killer disabled: else the killer frees memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     let kernels = [
         ("2.6.14", "", SlabRules::SLAB, false),
