@@ -11,6 +11,7 @@ mod server;
 
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use crate::quantity::seconds;
 use crate::standard::say_line;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -38,8 +39,8 @@ pub struct Args {
     /// Where procfs is, such as /host/proc in a container
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc: PathBuf,
-    /// Seconds between two readings of the page flags; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// Time between two readings of the page flags, such as 300, 5m or 1h; 0 for none
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = seconds)]
     page_flags_every: u64,
     /// Print the metrics once instead, page flags included
     #[arg(long)]

@@ -148,6 +148,8 @@ fn wrong_numbers_on_the_command_line_are_refused() {
     for words in [
         ["doctor", "--huge", "0"],
         ["doctor", "--for", "-1"],
+        ["doctor", "--for", "25h"],
+        ["doctor", "--for", "10x"],
         ["doctor", "--huge", "many"],
     ] {
         assert_eq!(run(&words).status.code(), Some(2), "{words:?}");
@@ -213,9 +215,10 @@ fn advice_about_what_the_model_has_comes_with_what_a_replay_predicts() {
         SAMPLE,
         "--json",
     ]);
-    let advice = d["diagnosis"]["advice"].as_array().unwrap();
-    let boost = advice
+    let lists = ["advice", "candidates", "withdrawn"].map(|l| &d["diagnosis"][l]);
+    let boost = lists
         .iter()
+        .flat_map(|list| list.as_array().unwrap())
         .find(|a| a["setting"] == "vm.watermark_boost_factor")
         .expect("the boost is off");
     assert_eq!(boost["predicted"]["from"], "0");
@@ -227,6 +230,84 @@ fn advice_about_what_the_model_has_comes_with_what_a_replay_predicts() {
     );
     let sentence = boost["prediction"].as_str().unwrap();
     assert!(sentence.contains("moved by compaction"), "{boost}");
+}
+
+#[test]
+fn what_happened_since_boot_is_history_and_no_advice() {
+    let from = fixtures().join("procfs");
+    let dir = host(&[(&from, "buddyinfo"), (&from, "zoneinfo"), (&from, "vmstat")]);
+    let path = dir.path().to_str().unwrap();
+    let d = doctor(dir.path());
+    assert_eq!(d["advice"].as_array().unwrap().len(), 0, "{}", d["advice"]);
+    assert_eq!(d["watched"]["readings"], 1);
+    assert!(
+        d["history"][0]["while_watched"].is_null(),
+        "{}",
+        d["history"]
+    );
+    let said = stdout(&["doctor", path]);
+    assert!(
+        said.contains("History since boot (no reason to act now)"),
+        "{said}"
+    );
+    assert!(said.contains("not yet: "), "{said}");
+}
+
+/// Four copies of procfs, a minute apart, between which requests reclaim first ten times a second. Of the copies that
+/// `is_other` takes, spans of zones and times of boot are those of another host.
+fn dated_copies(is_other: impl Fn(u64) -> bool) -> tempfile::TempDir {
+    let from = fixtures().join("procfs");
+    let dir = tempfile::tempdir().unwrap();
+    let text = |file: &str| fs::read_to_string(from.join(file)).unwrap();
+    for minute in 0..4u64 {
+        let copy = dir.path().join(format!("2026-01-02T03:0{minute}:00"));
+        fs::create_dir(&copy).unwrap();
+        let more = |line: &str| match line.strip_prefix("allocstall_normal ") {
+            Some(n) => format!(
+                "allocstall_normal {}\n",
+                n.parse::<u64>().unwrap() + minute * 600
+            ),
+            None => format!("{line}\n"),
+        };
+        let vmstat: String = text("vmstat").lines().map(more).collect();
+        let zoneinfo = match is_other(minute) {
+            true => text("zoneinfo").replace("spanned  ", "spanned  1"),
+            false => text("zoneinfo"),
+        };
+        let files = [
+            ("buddyinfo", text("buddyinfo")),
+            ("zoneinfo", zoneinfo),
+            ("vmstat", vmstat),
+        ];
+        for (name, text) in files {
+            fs::write(copy.join(name), text).unwrap();
+        }
+    }
+    dir
+}
+
+#[test]
+fn dated_copies_are_a_watch() {
+    let dir = dated_copies(|_| false);
+    let d = doctor(dir.path());
+    assert_eq!(d["watched"]["readings"], 4, "{}", d["watched"]);
+    assert_eq!(d["watched"]["seconds"], 180.0);
+    let advice = &d["advice"][0];
+    assert_eq!(
+        advice["setting"], "vm.watermark_scale_factor",
+        "{}",
+        d["advice"]
+    );
+    assert_eq!(advice["change"]["unit"], "bytes");
+}
+
+#[test]
+fn copies_of_another_host_are_no_watch() {
+    let dir = dated_copies(|minute| minute < 3);
+    let d = doctor(dir.path());
+    assert_eq!(d["advice"], serde_json::json!([]));
+    assert_eq!(d["watched"]["readings"], 1);
+    assert!(d["work"][0]["per_second"].is_null(), "{}", d["work"][0]);
 }
 
 #[test]

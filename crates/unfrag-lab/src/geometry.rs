@@ -164,6 +164,11 @@ pub fn find(counts: &Counts) -> Found {
     }
     if let (Some(free), Some(pages)) = (kib("MemFree"), counts.free)
         && differ(free, pages.saturating_mul(page_size), 4 << 20)
+        && differ(
+            free,
+            with_late_memory(counts, page_size, free, pages),
+            4 << 20,
+        )
     {
         notes.push(format!(
             "meminfo counts {} free, the zones' files {}: they are not of one moment, or not of one host",
@@ -195,6 +200,17 @@ fn nearest(bytes: Option<u64>, pages: Option<u64>) -> Option<u64> {
     let off = |size: u64| (ratio / size as f64).log2().abs();
     // Half the way to a size that is twice as large.
     PAGE_SIZES.into_iter().find(|&size| off(size) < 0.5)
+}
+
+/// Bytes of these free pages and of what MemFree may count beside them: memory that MemTotal has and no zone manages yet.
+fn with_late_memory(counts: &Counts, page_size: u64, free: u64, pages: u64) -> u64 {
+    let in_zones = pages.saturating_mul(page_size);
+    let total = counts.meminfo.and_then(|m| m.get("MemTotal"));
+    let late = total.zip(counts.managed).map_or(0, |(kib, managed)| {
+        kib.saturating_mul(1024)
+            .saturating_sub(managed.saturating_mul(page_size))
+    });
+    in_zones.saturating_add(late.min(free.saturating_sub(in_zones)))
 }
 
 /// The page sizes for which MemTotal lies between what zones manage and what they have. Kernels that add memory on demand

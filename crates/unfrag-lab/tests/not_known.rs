@@ -42,7 +42,14 @@ fn numbers(value: &Value, place: &str, all: &mut BTreeMap<String, f64>) {
                 let is_bound = name.contains("at_most")
                     || name.contains("perhaps")
                     || name.starts_with("in_a_row");
-                let is_text = ["advice", "atomic"].contains(&&name[..]);
+                let is_text = [
+                    "advice",
+                    "candidates",
+                    "withdrawn",
+                    "if_more_is_needed",
+                    "atomic",
+                ]
+                .contains(&&name[..]);
                 if !is_bound && !is_text {
                     numbers(inner, &format!("{place}/{name}"), all);
                 }

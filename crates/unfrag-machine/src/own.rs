@@ -11,7 +11,7 @@
 use std::ptr::NonNull;
 use unfrag::maps::{Gigabyte, LARGEST_ORDER};
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Area, Memory, MemoryConfig, MemoryLayout, MigrateType};
+use unfrag::{Area, Memory, MemoryConfig, MemoryLayout, MigrateType, Request};
 use unfrag_eras::source::{Next, Room, Source};
 use unfrag_eras::{NodeId, Order, Pfn, ZoneConfig, ZoneId};
 
@@ -132,7 +132,7 @@ impl Zone {
             for mt in types {
                 for i in used(mt) {
                     let pfn = Pfn(self.first + i as u64);
-                    self.memory.take_at(pfn, 1, mt)?;
+                    self.memory.alloc_at(pfn, 1, mt)?;
                 }
             }
             at = end;
@@ -240,7 +240,7 @@ impl Source for Own {
         if zone.begins_free.is_some() {
             return None;
         }
-        let pfn = zone.memory.take_one(order, mt).ok()?;
+        let pfn = zone.memory.alloc(&Request::new(order, mt)).ok()?;
         zone.note(pfn, order, mt);
         Some(pfn)
     }
@@ -254,7 +254,7 @@ impl Source for Own {
             return true;
         }
         let frames = order.frames().into();
-        let is_taken = zone.memory.take_at(pfn, frames, mt).is_ok();
+        let is_taken = zone.memory.alloc_at(pfn, frames, mt).is_ok();
         if is_taken {
             zone.note(pfn, order, mt);
         }
@@ -270,7 +270,7 @@ impl Source for Own {
             let mt = zone.types.get(zone.index(pfn)).copied();
             let mt = mt.unwrap_or(MigrateType::Unmovable);
             // SAFETY: the manager says that its holder has freed it, and no memory lies behind its number.
-            unsafe { zone.memory.give_one(pfn, order, mt) }
+            unsafe { zone.memory.free(pfn, order, mt) }
         });
         if !matches!(given, Some(Ok(()))) {
             self.refused += 1;

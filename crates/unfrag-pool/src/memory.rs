@@ -195,7 +195,7 @@ impl Memory {
     /// The caller has the block, and nobody uses it any more.
     pub unsafe fn give(&self, frame: u32, order: Order, mt: MigrateType) {
         // SAFETY: as the caller says.
-        let given = unsafe { self.shared.give_one(Pfn(frame.into()), order, mt) };
+        let given = unsafe { self.shared.free(Pfn(frame.into()), order, mt) };
         if given.is_err() {
             self.count_refused();
         }

@@ -29,7 +29,7 @@
 //! # use unfrag::{MigrateType, Order, Pfn};
 //! # use unfrag_slab::{MemoryPages, SpinLock};
 //! # fn with(pages: &MemoryPages<SpinLock>, of_a_slab: Pfn) {
-//! let _ = pages.memory().give_one(of_a_slab, Order(0), MigrateType::Unmovable);
+//! let _ = pages.memory().free(of_a_slab, Order(0), MigrateType::Unmovable);
 //! # }
 //! ```
 //! nor drop the memory while a set of caches has its pages.
@@ -148,7 +148,7 @@ impl<'s, 'm, R: RawMutex> MemoryPages<'s, 'm, R> {
         }
         // SAFETY: the memory gave it just now, and nobody uses it.
         #[allow(unsafe_code)]
-        let given = unsafe { self.memory.give_one(first, own.order, own.mt) };
+        let given = unsafe { self.memory.free(first, own.order, own.mt) };
         debug_assert!(given.is_ok(), "a block that was just taken");
         None
     }
@@ -180,7 +180,7 @@ unsafe impl<R: RawMutex + Send + Sync> Pages for MemoryPages<'_, '_, R> {
     }
     unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
         // SAFETY: as the caller says.
-        let given = unsafe { self.memory.give_one(first, Order(order), mt) };
+        let given = unsafe { self.memory.free(first, Order(order), mt) };
         debug_assert!(given.is_ok(), "a block that the memory gave");
     }
     fn window(&self) -> Window {

@@ -5,7 +5,7 @@ use crate::room::Room;
 use rustix::mm::{Advice, madvise};
 use spin::mutex::SpinMutex;
 use unfrag::maps::Gigabyte;
-use unfrag::{Memory, MemoryConfig, MemoryLayout};
+use unfrag::{Memory, MemoryConfig, MemoryLayout, Request};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_adapt::report::{ReportError, Sink, report};
 
@@ -58,7 +58,7 @@ fn free_memory_goes_back_and_comes_again_empty() {
         for _ in 0..60 {
             let order = Order([0, 3, 9, 10][c.below(4) as usize]);
             if c.below(2) == 0
-                && let Ok(p) = shared.take_one(order, MOV)
+                && let Ok(p) = shared.alloc(&Request::new(order, MOV))
             {
                 for n in p.0..p.0 + u64::from(order.frames()) {
                     // What was released comes again empty; it is the guest's from now on.
@@ -81,7 +81,7 @@ fn free_memory_goes_back_and_comes_again_empty() {
                     );
                 }
                 // SAFETY: the block is this test's, which uses it no more.
-                unsafe { shared.give_one(p, order, MOV) }.expect("in use");
+                unsafe { shared.free(p, order, MOV) }.expect("in use");
             }
         }
         let free = shared.free_frames();

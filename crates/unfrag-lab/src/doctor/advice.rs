@@ -1,13 +1,30 @@
-//! A piece of advice: the exact setting, why, what it costs, and what a replay predicts for it.
+//! A piece of advice: the exact command, why, the number that it changes, and what it costs.
+//!
+//! Invariant: a [`Change`] is by the command's own means alone: what another command would have done is not in it.
 
 use crate::era::sysctl;
+use crate::report::number::{bytes, thousands};
 use serde::Serialize;
 
-/// A change to a setting.
+/// How long advice holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasts {
+    /// A command that does something once.
+    Once,
+    /// A setting, which stays.
+    Setting,
+    /// A command that only looks.
+    Look,
+}
+
+/// Something to do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// The command.
     pub command: String,
+    /// How long it holds.
+    pub lasts: Lasts,
     /// The sysctl that it sets, such as `vm.min_free_kbytes`; `null` if it sets none.
     pub setting: Option<String>,
     /// Its value now; `null` if not known.
@@ -16,12 +33,78 @@ pub struct Advice {
     pub value: Option<String>,
     /// Why.
     pub reason: String,
+    /// The number that it changes; `null` where no file tells it, and for a command that only looks.
+    pub change: Option<Change>,
     /// What it costs.
     pub cost: String,
     /// What a replay of a recording predicts for it, as a sentence.
     pub prediction: Option<String>,
     /// The prediction as numbers.
     pub predicted: Option<Predicted>,
+}
+
+/// Advice that is not given.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotGiven {
+    /// The advice.
+    #[serde(flatten)]
+    pub advice: Advice,
+    /// Of a candidate: what is needed before it is advice. Of one that was withdrawn: what speaks against it.
+    pub why_not: String,
+}
+
+/// What the numbers of a change are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Things, such as huge pages or requests.
+    Number,
+}
+
+/// How sure the number is that a change leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sure {
+    /// The kernel computes it so.
+    Exact,
+    /// Forecast.
+    About,
+    /// The best that can come of it.
+    AtBest,
+}
+
+/// A number that a command changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What is counted.
+    pub what: String,
+    /// In what.
+    pub unit: Unit,
+    /// Now.
+    pub from: u64,
+    /// Afterwards.
+    pub to: u64,
+    /// How sure that is.
+    pub sure: Sure,
+}
+
+impl Change {
+    /// As a clause: `free huge pages of 2 MiB: from 10 to about 20`.
+    pub fn in_words(&self) -> String {
+        let number = |n: u64| match self.unit {
+            Unit::Bytes => bytes(n),
+            Unit::Number => thousands(n),
+        };
+        let sure = match self.sure {
+            Sure::Exact => "",
+            Sure::About => "about ",
+            Sure::AtBest => "at best ",
+        };
+        let (from, to) = (number(self.from), number(self.to));
+        format!("{}: from {from} to {sure}{to}", self.what)
+    }
 }
 
 /// The state at the end of a replay, with the current value and with the value advised.
@@ -35,6 +118,8 @@ pub struct Predicted {
     pub free_huge_blocks: [u64; 2],
     /// Requests that found no page: current, advised.
     pub failures: [u64; 2],
+    /// Requests that had to reclaim or compact first (`allocstall`, `compact_stall`): current, advised.
+    pub stalls: [u64; 2],
     /// Free pages at the end: current, advised.
     pub free_pages: [u64; 2],
     /// Faults that got a huge page (`thp_fault_alloc`): current, advised.
@@ -44,6 +129,19 @@ pub struct Predicted {
     /// Where it cannot be said whether a real host would have more or fewer free 2 MiB blocks: between how many it would
     /// have in four of five cases.
     pub cannot_say: Option<[f64; 2]>,
+}
+
+impl Predicted {
+    /// Whether the value advised serves the load better in anything: more free blocks or huge pages at faults, fewer
+    /// failures or stalls. More work of the kernel is no gain.
+    pub fn gains(&self) -> bool {
+        let more = |[from, to]: [u64; 2]| to > from;
+        let fewer = |[from, to]: [u64; 2]| to < from;
+        (more(self.free_huge_blocks) && self.cannot_say.is_none())
+            || more(self.thp_fault_alloc)
+            || fewer(self.failures)
+            || fewer(self.stalls)
+    }
 }
 
 impl Advice {

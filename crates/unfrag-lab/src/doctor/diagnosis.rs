@@ -2,12 +2,18 @@
 //!
 //! Invariant: what could not be seen is `null`, never 0.
 
-use super::advice::Advice;
+use super::advice::{Advice, NotGiven};
 use super::atomic::AtomicRisk;
 use super::compactor::StuckFolio;
+use super::features::Features;
 use super::forecast::Forecast;
 use super::frames::FrameUse;
+use super::history::Past;
+use super::hugetlb::Pool;
+use super::memory_blocks::Unpluggable;
 use super::slabs::SlabCache;
+use super::watch::Watched;
+use super::withheld::{Pins, Withheld};
 use super::work::Work;
 use crate::geometry::PageSizeFrom;
 use crate::host::Unread;
@@ -62,8 +68,28 @@ pub struct Diagnosis {
     pub slabs: Vec<SlabCache>,
     /// Stalls, failures and compaction.
     pub work: Vec<Work>,
-    /// What to change.
+    /// How long the host was watched: what happened in that time is now, all else is history.
+    pub watched: Watched,
+    /// What happened since boot, which is no reason to act now.
+    pub history: Vec<Past>,
+    /// What to do.
     pub advice: Vec<Advice>,
+    /// What may be worth doing, and what is needed to say so.
+    pub candidates: Vec<NotGiven>,
+    /// What would be advised, had evidence not spoken against it.
+    pub withdrawn: Vec<NotGiven>,
+    /// What helps against what stands in the way, should more huge pages be needed.
+    pub if_more_is_needed: Vec<Advice>,
+    /// Memory that is not for everybody.
+    pub withheld: Vec<Withheld>,
+    /// How much can be pinned for long.
+    pub pins: Pins,
+    /// Pools of huge pages, by sysfs.
+    pub pools: Vec<Pool>,
+    /// The blocks in which memory is unplugged; `null` without sysfs or page flags.
+    pub memory_blocks: Option<Unpluggable>,
+    /// What reclaims or merges memory beside the page allocator; each `null` where it could not be read.
+    pub features: Features,
     /// Settings that were read: sysctls by their names below `vm`, `thp_enabled` and `thp_defrag`.
     pub settings: BTreeMap<String, String>,
     /// What was not seen, so that advice may be missing: sysctls, counters.
@@ -129,7 +155,7 @@ pub struct ZoneDiagnosis {
     pub compaction_stops: Option<StuckFolio>,
     /// What stands in the way; `null` without page flags.
     pub obstacles: Option<Vec<Obstacle>>,
-    /// Blocks with memory of the allocator, by page flags.
+    /// Pageblocks: as many as the kernel counts by their types, or those with memory of the allocator by page flags.
     pub blocks: Option<u64>,
 }
 

@@ -7,6 +7,9 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use super::features::{self, Features};
+use super::hugetlb::{self, Pool};
+use super::memory_blocks::{self, MemoryBlocks};
 use super::zone_blocks::{ZoneBlocks, ZoneReader};
 use crate::error::{Error, Result};
 use crate::host::files::{self, Files, Lacking, Reader};
@@ -14,6 +17,7 @@ use crate::host::{Host, OfSnapshot, Zone};
 use unfrag_linux::kpageflags;
 use unfrag_linux::procfs::{MemInfo, SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Covered;
 
 /// What the diagnosis lacks for a file that could not be read.
 const LACKING: &Lacking = &Lacking {
@@ -46,7 +50,31 @@ const LACKING: &Lacking = &Lacking {
     ],
 };
 
-/// What was read of one host at one moment.
+/// What was read of a host at an earlier moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Seconds before the last reading.
+    pub seconds_before: f64,
+    /// Its counters.
+    pub vmstat: Option<VmStat>,
+    /// Its zones.
+    pub zones: Vec<Zone>,
+}
+
+impl Reading {
+    /// Reads free blocks, marks and counters; `None` if none of them is told.
+    pub fn read(seconds_before: f64, from: impl Files) -> Option<Reading> {
+        let mut reader = Reader::new(&from, Lacking::UNSAID);
+        let reading = Reading {
+            seconds_before,
+            zones: Host::read(&mut reader).zones,
+            vmstat: reader.get("vmstat", VmStat::parse),
+        };
+        (reading.vmstat.is_some() || !reading.zones.is_empty()).then_some(reading)
+    }
+}
+
+/// What was read of one host at one moment, and before.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Where it came from.
@@ -59,6 +87,8 @@ pub struct Evidence {
     pub vmstat: Option<VmStat>,
     /// An earlier reading of the counters, and the seconds between the two.
     pub earlier: Option<(VmStat, f64)>,
+    /// Earlier readings, oldest first, none of the moment of the last.
+    pub readings: Vec<Reading>,
     /// Slab caches.
     pub slabs: Option<SlabInfo>,
     /// An earlier reading of them, and the seconds between the two.
@@ -67,11 +97,19 @@ pub struct Evidence {
     pub blocks: Option<Vec<Arc<ZoneBlocks>>>,
     /// Seconds since boot.
     pub uptime: Option<f64>,
+    /// What the window is, where one was chosen.
+    pub covered: Option<Covered>,
+    /// Pools of huge pages, as sysfs tells them.
+    pub pools: Vec<Pool>,
+    /// What reclaims or merges memory beside the page allocator.
+    pub features: Features,
+    /// The blocks in which memory is plugged; `None` where sysfs does not tell them.
+    pub memory_blocks: Option<MemoryBlocks>,
 }
 
 impl Evidence {
     /// Reads the files that `read` gives, named as below `/proc` (`sys/vm/NAME` for sysctls,
-    /// `thp/enabled` and `thp/defrag` for those of sysfs).
+    /// `thp/enabled` and `thp/defrag` for those of sysfs, `sysfs/PATH` for its others).
     ///
     /// # Errors
     /// If none of those about memory can be read; names the first that is not what the kernel writes.
@@ -110,6 +148,10 @@ impl Evidence {
             ("vmstat", vmstat.as_ref().map(|f| &f.notes)),
             ("slabinfo", slabs.as_ref().map(|f| &f.notes)),
         ]));
+        let mut numbers: Vec<u32> = host.zones.iter().map(|z| z.node).collect();
+        numbers.dedup();
+        let last_frame = host.zones.iter().map(|z| z.span().end).max();
+        let end = last_frame.map(|n| n.saturating_mul(host.geometry.page_size));
         let mut e = Evidence {
             source: source.to_owned(),
             host,
@@ -118,6 +160,9 @@ impl Evidence {
             slabs,
             blocks,
             uptime: uptime.map(|ns| ns as f64 / 1e9),
+            pools: hugetlb::pools(&from, &numbers),
+            features: features::read(&from),
+            memory_blocks: memory_blocks::read(&from, end),
             ..Evidence::default()
         };
         e.with_page_size(None);

@@ -3,6 +3,7 @@
 //! Invariant: each part of the diagnosis is computed once, from the evidence alone; the advice comes last, from all
 //! the others.
 
+use super::advice::Advice;
 use super::advice_rules;
 use super::atomic::{self, AtomicRisk};
 use super::diagnosis::{Diagnosis, NodeDiagnosis, ZoneDiagnosis};
@@ -10,12 +11,17 @@ use super::evidence::Evidence;
 use super::examined::Examined;
 use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
+use super::history;
 use super::late_memory;
+use super::memory_blocks;
 use super::obstacles::obstacles;
-use super::proactive::proactive_marks;
+use super::proactive::{proactive_marks, score};
+use super::room_advice;
 use super::shortage;
 use super::slabs;
 use super::text;
+use super::watch::Watch;
+use super::withheld;
 use super::work;
 use super::zone_blocks::ZoneBlocks;
 use crate::era::Era;
@@ -80,6 +86,12 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     unread.extend(settings::unread(&host.settings));
     notes.extend(e.nodes.iter().filter_map(node_amounts));
     notes.extend(zones.iter().filter_map(Zone::beginning_alone));
+    let watch = Watch::new(e);
+    let pins = withheld::pins(host);
+    let unpluggable = e.memory_blocks.as_ref().and_then(|memory| {
+        let zones = blocks.iter().map(Arc::as_ref);
+        memory_blocks::unpluggable(memory, geometry.page_size, zones)
+    });
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
         kernel_release: host.release.clone(),
@@ -108,13 +120,30 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         atomic,
         slabs: slabs::slabs(e, geometry.page_size),
         work: work::work(e),
+        watched: watch.watched(),
+        history: vec![],
         advice: vec![],
+        candidates: vec![],
+        withdrawn: vec![],
+        if_more_is_needed: vec![],
+        withheld: withheld::withheld(e, &pins, unpluggable.as_ref()),
+        pins,
+        pools: e.pools.clone(),
+        memory_blocks: unpluggable,
+        features: e.features.clone(),
         settings: host.settings.clone(),
         advice_lacks: lacks(e),
         notes,
         unread,
     };
-    diagnosis.advice = advice_rules::advice(&diagnosis, e, era);
+    diagnosis.history = history::history(&diagnosis.work, &watch);
+    let ruling = advice_rules::rule(&diagnosis, e, era, &watch);
+    let advised = |a: &Advice| ruling.advice.iter().any(|b| a.command == b.command);
+    let more = room_advice::shrink(&diagnosis, e).filter(|a| !advised(a));
+    diagnosis.if_more_is_needed = more.into_iter().collect();
+    diagnosis.advice = ruling.advice;
+    diagnosis.candidates = ruling.candidates;
+    diagnosis.withdrawn = ruling.withdrawn;
     Ok(Examined { diagnosis, blocks })
 }
 
@@ -175,7 +204,7 @@ fn reclaimable(host: &Host) -> Option<u64> {
     Some(cache.saturating_sub(shared).saturating_add(slab))
 }
 
-fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
+pub(super) fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
     KernelFeatures {
         compacts: e.compacts(),
         by_order: era.is_at_least(6, 10),
@@ -251,9 +280,19 @@ fn uncounted_areas(host: &Host, free: u64) -> Option<String> {
 }
 
 /// Pages pinned by drivers and storage: the kernel counts pins and releases.
-fn pinned(e: &Evidence) -> Option<u64> {
+pub(super) fn pinned(e: &Evidence) -> Option<u64> {
     let acquired = e.counter("nr_foll_pin_acquired")?;
     Some(acquired.saturating_sub(e.counter("nr_foll_pin_released")?))
+}
+
+/// Pageblocks of a zone. Page flags alone make them fewer or more from one moment to the next: whole blocks without a flag,
+/// as on per-CPU lists, look like holes.
+fn pageblocks(e: &Evidence, zone: &Zone, by_flags: &ZoneBlocks) -> u64 {
+    let order = e.host.types.as_ref().map(|t| t.pageblock_order);
+    let counted = zone.pageblocks_where(|_| true);
+    counted
+        .filter(|&n| n > 0 && order == Some(u32::from(zone.huge_order)))
+        .unwrap_or_else(|| by_flags.blocks.iter().filter(|b| !b.is_absent()).count() as u64)
 }
 
 fn zone_diagnosis(
@@ -294,7 +333,7 @@ fn zone_diagnosis(
         huge_pages,
         compaction_stops,
         obstacles: blocks.map(|b| obstacles(std::iter::once(b), kernel)),
-        blocks: blocks.map(|b| b.blocks.iter().filter(|b| !b.is_absent()).count() as u64),
+        blocks: blocks.map(|b| pageblocks(e, zone, b)),
     };
     z.verdict = text::verdict(&z, &e.host.geometry);
     z
@@ -307,13 +346,7 @@ fn node_diagnosis(
     zones: &[&Zone],
     found: &[ZoneDiagnosis],
 ) -> NodeDiagnosis {
-    let all: Option<u64> = zones.iter().map(|z| z.told("present")).sum();
-    // The weighted sum over zones. `spec: 5.5`
-    let part = |z: &&Zone| {
-        let outside = z.outside(z.huge_order)?;
-        Some((u128::from(z.told("present")?) * u128::from(outside) / u128::from(all? + 1)) as u64)
-    };
-    let score: Option<u64> = zones.iter().map(part).sum();
+    let score = score(zones.iter().copied(), e.host.geometry.huge_order);
     let of_node = found.iter().filter(|z| z.node == node);
     let gap = (!are_all).then(Forecast::default);
     NodeDiagnosis {

@@ -4,19 +4,23 @@
 //! - [`crate::host`]: the host that they show, with its zones and settings.
 //! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
+//! - [`gate`]: whether so many pieces of memory of some sizes can be had, on which node, after what.
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
-//! - [`advice`]: settings to change; `advice_rules`, `room_advice`: when each is advised; [`predict`]: what a replay predicts for it.
+//! - [`watch`]: what was counted while the host was watched; [`history`]: what happened since boot.
+//! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `thp_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; `needs`: whether large blocks are wanted; [`predict`]: what a replay predicts for it.
+//! - [`withheld`]: memory that is not for everybody; [`hugetlb`]: pools; [`memory_blocks`]: what cannot be unplugged; [`features`]: what else reclaims.
 //! - [`examine`] (`examination`, `examined`): all of it in order. `late_memory`: memory that no zone manages yet. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
-//! - [`text`], `answer`, [`map`]: the answer for people.
+//! - [`text`], `advice_text`, `answer`, [`map`]: the answer for people.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
 //! it. What could not be seen is `null` and named in `unread`, never guessed, and never counts as all-clear.
 
 pub mod advice;
 mod advice_rules;
+mod advice_text;
 mod answer;
 pub mod atomic;
 pub mod compactor;
@@ -24,23 +28,34 @@ pub mod diagnosis;
 pub mod evidence;
 mod examination;
 mod examined;
+pub mod features;
 pub mod forecast;
 pub mod frames;
+pub mod gate;
+pub mod history;
+pub mod hugetlb;
 mod late_memory;
 pub mod map;
+pub mod memory_blocks;
+mod needs;
 mod obstacles;
 pub mod predict;
 mod proactive;
 mod roles;
 mod room_advice;
+mod setting_advice;
 mod shortage;
 pub mod slabs;
+mod standing;
 pub mod text;
+mod thp_advice;
+pub mod watch;
+pub mod withheld;
 pub mod work;
 pub mod zone_blocks;
 
 pub use diagnosis::{Diagnosis, NodeDiagnosis, Obstacle, ZoneDiagnosis};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Reading};
 pub use examination::examine;
 pub use examined::Examined;
 pub use forecast::{Attainability, Forecast};

@@ -1,35 +1,32 @@
-//! Advice to make room for large blocks: where compactions were in vain, where faults did not get huge pages, where nothing
-//! free is in blocks of a huge page's size.
+//! Advice to make room for large blocks, once: where requests for them went unserved while the host was watched.
 //!
-//! Invariant: the reason names each number that speaks for it, and which requests it concerns.
+//! Invariant: the reason names each number that speaks for it, and which requests it concerns; the change is what the forecast
+//! has for the very command. Where that is no gain, the advice is withdrawn.
 
-use super::advice::Advice;
+use super::advice::{Advice, Change, Lasts, Sure, Unit};
+use super::answer::SHORT_LISTS;
 use super::diagnosis::{Diagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
-use crate::report::number::{bytes, percent, thousands};
+use super::frames::FrameUse;
+use super::needs::{needs, past_needs};
+use super::slabs;
+use super::standing::Standing;
+use super::watch::Watch;
+use crate::report::number::{bytes, thousands};
 
-/// Share of compactions in vain above which advice is given.
-const IN_VAIN: f64 = 0.50;
-/// Share of faults without a huge page above which advice is given.
-const FALLEN_BACK: f64 = 0.25;
-/// Compactions and faults from which a share says something.
-const SOME: u64 = 20;
-
-/// A counter's value since boot; `None` if the kernel does not have it.
-pub(super) fn counted(d: &Diagnosis, name: &str) -> Option<u64> {
-    d.work.iter().find(|w| w.counter == name).map(|w| w.total)
-}
-
-/// The share that `part` is of itself and the `rest`.
-pub(super) fn share_of(part: u64, rest: u64) -> f64 {
-    part as f64 / part.saturating_add(rest).max(1) as f64
-}
+/// Share of blocks that slab alone spoils, above which it is worth shrinking.
+const SPOILED_SHARE: f64 = 0.10;
 
 /// Room for large blocks, for all reasons together.
-pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
-    let mut reasons: Vec<String> = vec![];
-    reasons.extend(in_vain(d));
-    reasons.extend(fallen_back(d));
+pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(Advice, Standing)> {
+    let is_watched = watch.watched().readings > 1;
+    let mut reasons = match is_watched {
+        true => needs(watch),
+        false => past_needs(d),
+    };
+    if reasons.is_empty() && is_watched {
+        return None;
+    }
     let scattered: Vec<&ZoneDiagnosis> = d.zones.iter().filter(|z| is_scattered(z)).collect();
     reasons.extend(scattered.iter().map(|z| nothing_whole(d, z)));
     if reasons.is_empty() {
@@ -40,60 +37,160 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         && scattered
             .iter()
             .all(|z| z.free_pages.is_some_and(|n| n < 1 << d.huge_order));
-    let (command, cost) = match (e.compacts(), is_short) {
-        (true, false) => (
-            "sync; echo 1 > /proc/sys/vm/compact_memory",
-            "a CPU is busy for seconds while memory is moved; best in quiet hours, and again when the shares rise",
-        ),
-        (true, true) => (
-            "sync; echo 3 > /proc/sys/vm/drop_caches; echo 1 > /proc/sys/vm/compact_memory",
-            "what was cached is read from disk again; a CPU is busy for seconds while memory is moved",
+    let f = &d.huge_pages;
+    let gains = |to: Option<u64>| {
+        Some((f.now?, to?)).filter(|(now, to)| to > now && (to - now) * 10 >= *to)
+    };
+    let with_compaction = gains(f.after_compaction);
+    let with_both = gains(f.after_reclaim);
+    let (drops, gain) = match (with_compaction, with_both) {
+        (Some(gain), _) => (false, Some(gain)),
+        (None, Some(gain)) => (true, Some(gain)),
+        (None, None) => (is_short, None),
+    };
+    let (command, cost) = match (e.compacts(), drops) {
+        (true, drops) => (
+            commands(d, drops),
+            match drops {
+                false => "a CPU is busy for seconds while memory is moved; best in quiet hours",
+                true => {
+                    "what was cached is read from disk again; a CPU is busy for seconds while memory is moved"
+                }
+            },
         ),
         (false, _) => (
-            "sync; echo 3 > /proc/sys/vm/drop_caches",
+            "sync; echo 3 > /proc/sys/vm/drop_caches".into(),
             "what was cached is read from disk again; this kernel does not compact, so large blocks that must be had are best set aside at boot (hugepages=)",
         ),
     };
-    Some(Advice {
-        command: command.into(),
+    let change = gain.map(|(from, to)| Change {
+        what: format!("free huge pages of {}", bytes(d.huge_page_bytes)),
+        unit: Unit::Number,
+        from,
+        to,
+        sure: Sure::About,
+    });
+    let standing = match (is_watched, &change, f.now.zip(f.after_reclaim)) {
+        (false, ..) => Standing::Needs(
+            "a need for it now: unfrag doctor --for 60 while the load runs shows whether requests go unserved".into(),
+        ),
+        (true, Some(_), _) => Standing::Given,
+        (true, None, Some((now, after))) => Standing::Against(format!(
+            "{} huge pages can be had now, and {} after compacting and dropping caches: it would make no room worth its cost",
+            thousands(now),
+            thousands(after)
+        )),
+        (true, None, None) => Standing::Needs(
+            "the number that it changes: page flags (/proc/kpageflags, that is root) would tell".into(),
+        ),
+    };
+    let advice = Advice {
+        command,
+        lasts: Lasts::Once,
         setting: None,
         current: None,
         value: None,
         reason: reasons.join("; "),
+        change,
         cost: cost.into(),
         prediction: None,
         predicted: None,
-    })
+    };
+    Some((advice, standing))
 }
 
-/// Compactions that a request waited for, and the share of them in vain, where that is most of them.
-pub(super) fn mostly_in_vain(d: &Diagnosis) -> Option<(u64, f64)> {
-    let (failed, done) = (counted(d, "compact_fail")?, counted(d, "compact_success")?);
-    let (all, share) = (failed.saturating_add(done), share_of(failed, done));
-    (share > IN_VAIN && all >= SOME).then_some((all, share))
+/// What compacts memory as the forecast has it, after caches are dropped or not.
+fn commands(d: &Diagnosis, drops: bool) -> String {
+    let mut all: Vec<String> = vec![];
+    // Freed pages would stay on per-CPU lists.
+    if d.empties_pcp_lists {
+        all.push(format!(
+            "lists=/proc/sys/vm/percpu_pagelist_high_fraction; was=$(cat $lists); echo {SHORT_LISTS} > $lists; sleep 2"
+        ));
+    }
+    if drops {
+        all.push("sync; echo 3 > /proc/sys/vm/drop_caches".into());
+    }
+    all.push("for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".into());
+    if d.empties_pcp_lists {
+        all.push("echo $was > $lists".into());
+    }
+    all.join("; ")
 }
 
-fn in_vain(d: &Diagnosis) -> Option<String> {
-    let (all, share) = mostly_in_vain(d)?;
-    Some(format!(
-        "{} of {} compactions that a request waited for were in vain",
-        percent(share),
-        thousands(all)
-    ))
-}
-
-fn fallen_back(d: &Diagnosis) -> Option<String> {
-    let (refused, given) = (
-        counted(d, "thp_fault_fallback")?,
-        counted(d, "thp_fault_alloc")?,
+/// Shrinking slab, where it spoils many blocks and large blocks are wanted.
+pub(super) fn shrink_slab(
+    d: &Diagnosis,
+    e: &Evidence,
+    watch: &Watch,
+) -> Option<(Advice, Standing)> {
+    let needs = needs(watch);
+    let blocks: u64 = d.zones.iter().filter_map(|z| z.blocks).sum();
+    let slab = d
+        .obstacles
+        .as_ref()?
+        .iter()
+        .find(|o| o.kind == FrameUse::Slab)?;
+    let (reclaimable, kept) = (
+        e.host.meminfo_bytes("SReclaimable")?,
+        e.host.meminfo_bytes("SUnreclaim")?,
     );
-    let share = share_of(refused, given);
-    (share > FALLEN_BACK && refused.saturating_add(given) >= SOME).then(|| {
-        format!(
-            "{} of {} faults that wanted a huge page got small pages",
-            percent(share),
-            thousands(refused.saturating_add(given))
-        )
+    let much = slab.blocks_alone as f64 > SPOILED_SHARE * blocks as f64 && reclaimable > kept;
+    if needs.is_empty() || !much {
+        return None;
+    }
+    let mut advice = shrink(d, e)?;
+    advice.reason = format!(
+        "slab alone spoils {} of {} blocks, and {}",
+        thousands(slab.blocks_alone),
+        thousands(blocks),
+        needs.join("; ")
+    );
+    Some((advice, Standing::Given))
+}
+
+/// What helps against slab that stands in the way, should more large blocks be needed.
+pub(super) fn shrink(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
+    let slab = d
+        .obstacles
+        .as_ref()?
+        .iter()
+        .find(|o| o.kind == FrameUse::Slab)?;
+    let reclaimable = e.host.meminfo_bytes("SReclaimable").filter(|&n| n > 0)?;
+    if slab.blocks == 0 {
+        return None;
+    }
+    let named: Vec<String> = slabs::shrinkable(e, d.page_size)
+        .into_iter()
+        .map(|(name, pages)| format!("{name} {}", bytes(pages.saturating_mul(d.page_size))))
+        .collect();
+    let named = match named.is_empty() {
+        true => String::new(),
+        false => format!(": {}", named.join(", ")),
+    };
+    Some(Advice {
+        command: "echo 2 > /proc/sys/vm/drop_caches".into(),
+        lasts: Lasts::Once,
+        setting: None,
+        current: None,
+        value: None,
+        reason: format!(
+            "slab is in {} blocks, and {} of it can be reclaimed{named}",
+            thousands(slab.blocks),
+            bytes(reclaimable)
+        ),
+        change: Some(Change {
+            what: "slab that can be reclaimed".into(),
+            unit: Unit::Bytes,
+            from: reclaimable,
+            to: 0,
+            sure: Sure::AtBest,
+        }),
+        cost:
+            "names and inodes of files are read from disk again; a slab stays for one object in use"
+                .into(),
+        prediction: None,
+        predicted: None,
     })
 }
 

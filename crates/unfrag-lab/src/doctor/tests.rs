@@ -125,9 +125,13 @@ fn a_host_without_page_flags() {
 #[test]
 fn deferred_memory_counts_as_free() {
     let mut host = host();
-    let zoneinfo = ZONEINFO.replace("present  10240", "present  30720");
+    let zoneinfo = ZONEINFO
+        .replace("present  10240", "present  30720")
+        .replace("free     6400", "free     10239")
+        .replace("nr_free_pages 6400", "nr_free_pages 10239");
     host.insert("zoneinfo", zoneinfo.into());
     // 81920 KiB are 20480 pages: 10240 of them, 20 blocks, in no zone; 10239 pages are free in one.
+    let moments = |n: &String| n.contains("not of one moment");
     for (free, now) in [
         ("MemFree: 81916 kB\n", Some(30)),
         ("MemFree: 61436 kB\n", Some(20)),
@@ -144,6 +148,8 @@ fn deferred_memory_counts_as_free() {
         assert_eq!(notes.len(), 1, "{:?}", d.notes);
         let counted = notes[0].contains("are counted as");
         assert_eq!(counted, now > Some(10), "{notes:?}");
+        let contradicts = d.notes.iter().any(moments);
+        assert_eq!(contradicts, free.contains("20000"), "{:?}", d.notes);
     }
 }
 
@@ -193,20 +199,6 @@ fn the_score_of_a_node_is_weighted() {
     let d = examined(&host()).diagnosis;
     assert_eq!(d.nodes[0].score, Some(48));
     assert_eq!(d.nodes[0].proactive_low_high, Some([80, 90]));
-}
-
-#[test]
-fn advice_names_its_number() {
-    let d = examined(&host()).diagnosis;
-    let proactive = d
-        .advice
-        .iter()
-        .find(|a| a.setting.as_deref() == Some("vm.compaction_proactiveness"));
-    let a = proactive.expect("score 48 begins nothing at 20");
-    assert_eq!(a.value.as_deref(), Some("70"));
-    assert!(a.reason.contains("48"), "{}", a.reason);
-    let asked = a.for_replay().expect("a replay has it");
-    assert_eq!(asked, ("vm.compaction_proactiveness", "70"));
 }
 
 #[test]
@@ -290,16 +282,19 @@ fn a_zone_without_whole_blocks_is_told_what_that_means() {
         b"Node 0, zone   Normal 900 300 200 100 9 0 0 0 0 0 0 \n".to_vec(),
     );
     let d = examined(&host).diagnosis;
+    assert_eq!(d.advice, [], "one reading shows nobody who needs them");
     let room = d
-        .advice
+        .candidates
         .iter()
-        .find(|a| a.command.contains("compact_memory"));
-    let reason = &room.expect("nothing is in whole blocks").reason;
+        .find(|c| c.advice.command.contains("compact_memory"));
+    let room = room.expect("nothing is in whole blocks");
+    let reason = &room.advice.reason;
     assert!(reason.contains("requests above order 4"), "{reason}");
+    assert!(room.why_not.contains("a need for it now"), "{room:?}");
 }
 
 #[test]
-fn compactions_in_vain_and_fallen_back_faults_lead_to_advice() {
+fn compactions_in_vain_and_fallen_back_faults_since_boot_are_history() {
     let mut host = host();
     host.insert(
         "vmstat",
@@ -307,9 +302,11 @@ fn compactions_in_vain_and_fallen_back_faults_lead_to_advice() {
             .to_vec(),
     );
     let d = examined(&host).diagnosis;
-    let reasons: String = d.advice.iter().map(|a| a.reason.as_str()).collect();
-    assert!(reasons.contains("79 % of 1,038 compactions"), "{reasons}");
-    assert!(reasons.contains("62 % of 100 faults"), "{reasons}");
+    assert_eq!(d.advice, []);
+    let history: String = d.history.iter().map(|p| p.text.as_str()).collect();
+    assert!(history.contains("79 % of 1,038 compactions"), "{history}");
+    assert!(history.contains("62 % of 100 faults"), "{history}");
+    assert!(history.contains("not known by one reading"), "{history}");
 }
 
 #[test]

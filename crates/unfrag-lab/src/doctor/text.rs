@@ -2,6 +2,7 @@
 //!
 //! Invariant: every number has its unit, and nothing is said that the diagnosis does not hold.
 
+use super::advice_text;
 use super::answer::what_would_tell;
 use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
@@ -128,11 +129,20 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         head(&mut out, "Stalls, failures and compaction");
         work_table(d, &mut out);
     }
+    if !d.history.is_empty() {
+        head(&mut out, "History since boot (no reason to act now)");
+        advice_text::history(d, &mut out);
+    }
+    if !d.withheld.is_empty() {
+        head(&mut out, "Memory that is not for everybody");
+        advice_text::withheld(d, &mut out);
+    }
     if !d.zones.is_empty() || !d.work.is_empty() || !d.advice.is_empty() {
         head(&mut out, "Advice");
-        advice(d, &mut out);
+        advice_text::advice(d, &mut out);
     }
-    if !d.settings.is_empty() {
+    let is_known = d.features.all().iter().any(|(_, value)| value.is_some());
+    if !d.settings.is_empty() || is_known {
         head(&mut out, "Settings");
         for (name, value) in &d.settings {
             let name = match name.strip_prefix("thp_") {
@@ -140,6 +150,10 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
                 None => format!("vm.{name}"),
             };
             let _ = writeln!(out, "  {name} = {}", printable(value));
+        }
+        for (path, value) in d.features.all() {
+            let value = value.as_deref().unwrap_or("not known");
+            let _ = writeln!(out, "  {path} = {}", printable(value));
         }
     }
     for note in &d.notes {
@@ -347,8 +361,8 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut Text) {
     let blocks: u64 = d.zones.iter().filter_map(|z| z.blocks).sum();
     let _ = writeln!(
         out,
-        "  {:<24} {:>12} {:>14} {:>8} {:>14}",
-        "kind", "memory", "blocks it is in", "share", "spoilt by it alone"
+        "  {:<24} {:>12} {:>14} {:>8} {:>18}",
+        "kind", "memory", "blocks it is in", "share", "in the way alone"
     );
     for o in obstacles {
         let _ = writeln!(
@@ -420,30 +434,5 @@ fn work_table(d: &Diagnosis, out: &mut Text) {
             rate(w.per_second)
         );
         let _ = writeln!(out, "{}", line.trim_end());
-    }
-}
-
-fn advice(d: &Diagnosis, out: &mut Text) {
-    if d.advice.is_empty() && d.advice_lacks.is_empty() {
-        let _ = writeln!(out, "  nothing to change by what was seen");
-    }
-    for a in &d.advice {
-        let now = a
-            .current
-            .as_ref()
-            .map_or(String::new(), |c| format!("   (now {})", printable(c)));
-        let _ = writeln!(out, "  {}{now}", a.command);
-        let _ = writeln!(out, "    why:  {}", a.reason);
-        let _ = writeln!(out, "    cost: {}", a.cost);
-        if let Some(p) = &a.prediction {
-            let _ = writeln!(out, "    replay: {p}");
-        }
-    }
-    if !d.advice_lacks.is_empty() {
-        let _ = writeln!(
-            out,
-            "  not judged, as not seen: {}",
-            d.advice_lacks.join(", ")
-        );
     }
 }

@@ -123,6 +123,12 @@ fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
     })
 }
 
+/// The value of one of [`COUNTERS`] in a reading, by its name here.
+pub(super) fn counted(stat: &VmStat, counter: &str) -> Option<u64> {
+    let (_, names, _) = COUNTERS.iter().find(|(name, ..)| *name == counter)?;
+    value(stat, names)
+}
+
 /// Every counter that the host's kernel has.
 pub fn work(e: &Evidence) -> Vec<Work> {
     let Some(stat) = &e.vmstat else { return vec![] };

@@ -46,6 +46,9 @@ impl HostFiles<'_> {
 impl Files for HostFiles<'_> {
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         self.is_plain(name)?;
+        if let Some(name) = name.strip_prefix("sysfs/").filter(|_| self.is_own) {
+            return fs::read(Path::new("/sys").join(name));
+        }
         match name.strip_prefix("thp/") {
             Some(name) if self.is_own => {
                 fs::read(Path::new("/sys/kernel/mm/transparent_hugepage").join(name))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use unfrag::maps::Gigabyte;
-use unfrag::{Barrier, Memory, MemoryConfig, MemoryLayout, MigrateType, Pfn};
+use unfrag::{Barrier, Memory, MemoryConfig, MemoryLayout, MigrateType, Pfn, Request};
 use unfrag_pool::{AllocError, Order, Pool};
 
 const MIB: usize = 1 << 20;
@@ -247,13 +247,17 @@ fn an_owner_and_who_drains_it_never_have_the_same_frame() {
         while Instant::now() < until {
             memory.drain_locals();
             let some: Vec<Pfn> = (0..8)
-                .map_while(|_| memory.take_one(Order(0), MigrateType::Movable).ok())
+                .map_while(|_| {
+                    memory
+                        .alloc(&Request::new(Order(0), MigrateType::Movable))
+                        .ok()
+                })
                 .collect();
             some.iter().for_each(|&p| set(p, 0, 2));
             for &p in &some {
                 set(p, 2, 0);
                 // SAFETY: as above.
-                unsafe { memory.give_one(p, Order(0), MigrateType::Movable) }.expect("in use");
+                unsafe { memory.free(p, Order(0), MigrateType::Movable) }.expect("in use");
             }
             drains += 1;
         }

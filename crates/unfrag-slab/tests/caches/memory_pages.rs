@@ -391,7 +391,7 @@ fn the_memory_may_be_used_beside_the_caches() {
     assert_eq!((block.order(), memory.free_frames()), (2, 500));
     block.free();
     // SAFETY: taken above, and used by nobody.
-    unsafe { memory.give_one(own, Order(3), MigrateType::Unmovable) }.unwrap();
+    unsafe { memory.free(own, Order(3), MigrateType::Unmovable) }.unwrap();
     assert_eq!(memory.free_frames(), 512);
 }
 

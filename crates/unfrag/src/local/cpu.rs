@@ -180,7 +180,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
                 None => self.refill(shelf, order, t),
             },
             // Somebody drains it: he is not waited for.
-            (None, _) | (_, None) => self.take_one(order, t, floor),
+            (None, _) | (_, None) => self.take_frame(order, t, floor),
         };
         match got {
             Err(AllocError::Short | AllocError::Fragmented) => self.alloc_short(order, t, floor),
@@ -191,14 +191,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// What this CPU keeps of other types and orders may be what is missing, then what others keep.
     fn alloc_short(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         self.flush_quietly();
-        self.take_one(order, t, floor).or_else(|why| {
+        self.take_frame(order, t, floor).or_else(|why| {
             let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
             self.shared.take_drained(order, mt, from, why)
         })
     }
 
     /// Takes a block from the maps.
-    fn take_one(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
+    fn take_frame(&self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, floor));
         self.shared.take_frame(order, mt, from)
     }

@@ -19,6 +19,9 @@ const NEAR: usize = 8;
 /// takes the rest of these: nothing can become whole there, so it is better there than anywhere else.
 const KEPT: u64 = 8;
 
+/// What is kept at least: a block that is being filled for each type that cannot be moved.
+const KEPT_LEAST: u64 = 2 * FRAMES as u64;
+
 /// Frames of a gigabyte.
 pub(super) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
@@ -305,7 +308,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// be moved goes where nothing can be made whole, if most of what is free there is not needed.
     #[inline]
     fn block_for_single(&mut self, mt: usize) -> Option<u32> {
-        let spills = mt == MOVABLE && self.bins.kept() > self.free / KEPT;
+        let spills = mt == MOVABLE && self.bins.kept() > (self.free / KEPT).max(KEPT_LEAST);
         let class = if spills {
             self.bins.fuller(UNMOVABLE, RECLAIMABLE)
         } else {

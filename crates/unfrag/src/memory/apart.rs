@@ -333,9 +333,9 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// first aligned part that is not in use as a whole: all others are free then.
     ///
     /// # Safety
-    /// As for [`give_one`](Self::give_one), for all of them.
+    /// As for [`free`](Self::free), for all of them.
     #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
-    pub unsafe fn give_range(
+    pub unsafe fn free_range(
         &self,
         start: Pfn,
         frames: u64,

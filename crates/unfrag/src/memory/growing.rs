@@ -42,7 +42,7 @@ impl<'m, R: RawMutex> Memory<'m, R> {
     /// memory. What is of the first shard whose part is refused, and of those behind it, has not changed then.
     ///
     /// # Safety
-    /// As for [`give_one`](Self::give_one), for all of them: what was somebody else's, or what a `Local` keeps, would be handed
+    /// As for [`free`](Self::free), for all of them: what was somebody else's, or what a `Local` keeps, would be handed
     /// out once more when it is added again.
     #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
     pub unsafe fn remove(&self, start: Pfn, frames: u64) -> Result<(), GiveError> {

@@ -12,15 +12,7 @@ use crate::maps::{GiveError, LARGEST_ORDER};
 use lock_api::RawMutex;
 
 impl<R: RawMutex> Memory<'_, R> {
-    /// Takes one block without a `Local`, down to the min watermark.
-    ///
-    /// # Errors
-    /// As [`Local::alloc`](crate::local::Local::alloc).
-    pub fn take_one(&self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
-        self.alloc(&Request::new(order, mt))
-    }
-
-    /// Takes a block for a request that names where.
+    /// Takes a block without a `Local`, down to the min watermark, from where the request names.
     ///
     /// # Errors
     /// As [`Local::alloc`](crate::local::Local::alloc), and [`AllocError::Nowhere`], if nothing that it names can ever be
@@ -54,12 +46,7 @@ impl<R: RawMutex> Memory<'_, R> {
     /// larger one, and not given back since. What is free already is refused, but the maps do not know whose a frame is: one
     /// that somebody else has would be handed out once more.
     #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
-    pub unsafe fn give_one(
-        &self,
-        pfn: Pfn,
-        order: Order,
-        mt: MigrateType,
-    ) -> Result<(), GiveError> {
+    pub unsafe fn free(&self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
         self.give_back(pfn, order, mt)
     }
 
@@ -208,7 +195,7 @@ impl<R: RawMutex> Memory<'_, R> {
     ///
     /// # Errors
     /// [`GiveError`], if there are none, if some of them are no memory, or in use. Nothing has changed then.
-    pub fn take_at(&self, start: Pfn, frames: u64, mt: MigrateType) -> Result<(), GiveError> {
+    pub fn alloc_at(&self, start: Pfn, frames: u64, mt: MigrateType) -> Result<(), GiveError> {
         // What is reserved in vain would be missing for others meanwhile.
         self.parts(start, frames, |shard, part, n| {
             self.engine(shard).lock().can_take(part, n)

@@ -39,7 +39,7 @@ impl<'s, 'm, R: RawMutex> Claimed<'s, 'm, R> {
     }
 
     /// Keeps the frames. They are in use from now on, and whoever has them gives them back with
-    /// [`Memory::give_range`](crate::Memory::give_range), or in aligned parts as any other block.
+    /// [`Memory::free_range`](crate::Memory::free_range), or in aligned parts as any other block.
     pub fn into_pfn(self) -> Pfn {
         let kept = core::mem::ManuallyDrop::new(self);
         kept.pfn

@@ -40,7 +40,7 @@ type Moves<'f> = Option<&'f mut dyn FnMut(Pfn) -> Option<Order>>;
 /// ```
 /// use unfrag::maps::Gigabyte;
 /// use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
-/// use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
+/// use unfrag::{Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn, Request};
 ///
 /// let config = MemoryConfig::new(Pfn(0), 1 << 19);
 /// let mut directory = [const { Gigabyte::NONE }; 2];
@@ -49,7 +49,7 @@ type Moves<'f> = Option<&'f mut dyn FnMut(Pfn) -> Option<Order>>;
 /// let memory = Memory::<spin::Mutex<()>>::new(config);
 /// memory.start(&mut directory, &mut words)?;
 /// memory.add(Pfn(0), 1 << 19, &mut words)?;
-/// let mut page = memory.take_one(Order(0), MigrateType::Movable)?;
+/// let mut page = memory.alloc(&Request::new(Order(0), MigrateType::Movable))?;
 ///
 /// // A device wants the first 1000 frames, where the page is.
 /// let range = Goal::Range { start: Pfn(0), frames: 1000 };

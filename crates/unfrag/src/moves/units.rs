@@ -6,6 +6,7 @@ use super::goal::{Goal, Limits, Outcome};
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
 use crate::memory::Memory;
+use crate::memory::Request;
 use crate::memory::apart::{Nodes, Span, Stop};
 use lock_api::RawMutex;
 
@@ -401,7 +402,11 @@ impl<'s, 'm, R: RawMutex> Units<'s, 'm, R> {
             return self.memory.take_near(order, self.limits.huge, unit.start);
         }
         let near = self.memory.take_near(order, BLOCK_ORDER, unit.start);
-        near.or_else(|| self.memory.take_one(order, MigrateType::Movable).ok())
+        near.or_else(|| {
+            self.memory
+                .alloc(&Request::new(order, MigrateType::Movable))
+                .ok()
+        })
     }
 }
 

@@ -84,7 +84,7 @@ impl core::error::Error for Reclaimed {}
 /// use std::sync::atomic::AtomicU64;
 /// use unfrag::maps::Gigabyte;
 /// use unfrag::owners::{Reclaim, Reclaimed, Roster, Turn, Want};
-/// use unfrag::{Marks, Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn};
+/// use unfrag::{Marks, Memory, MemoryConfig, MemoryLayout, MigrateType, Order, Pfn, Request};
 ///
 /// let marks = Marks { min: 16, low: 64, high: 128 };
 /// let config = MemoryConfig { marks, ..MemoryConfig::new(Pfn(0), 1 << 18) };
@@ -99,7 +99,7 @@ impl core::error::Error for Reclaimed {}
 /// let roster = Roster::new([const { AtomicU64::new(0) }; 4]);
 /// let _cache = roster.add()?;
 /// let mut pages = vec![];
-/// while let Ok(page) = memory.take_one(Order(0), MigrateType::Movable) {
+/// while let Ok(page) = memory.alloc(&Request::new(Order(0), MigrateType::Movable)) {
 ///     pages.push(page);
 /// }
 /// // kswapd.
@@ -110,7 +110,7 @@ impl core::error::Error for Reclaimed {}
 ///         Turn::Ask { frames, .. } => {
 ///             for page in pages.drain(..frames as usize) {
 ///                 // SAFETY: the page is nobody else's.
-///                 unsafe { memory.give_one(page, Order(0), MigrateType::Movable)? };
+///                 unsafe { memory.free(page, Order(0), MigrateType::Movable)? };
 ///             }
 ///             reclaim.answer(frames);
 ///         }

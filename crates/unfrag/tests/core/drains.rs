@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use unfrag::lock_api::{GuardSend, RawMutex};
 use unfrag::maps::GiveError;
-use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{AllocError, MigrateType, Order, Pfn, Request};
 use unfrag::{Barrier, Local, Memory, MemoryConfig};
 
 type Lock = spin::Mutex<()>;
@@ -77,7 +77,7 @@ fn what_idle_cpus_keep_is_had_by_whoever_finds_nothing() {
     let asks: [Ask; 3] = [
         |_, l| l.alloc(Order(0), UNM),
         |_, l| l.alloc_atomic(Order(0), UNM),
-        |m, _| m.take_one(Order(0), UNM),
+        |m, _| m.alloc(&Request::new(Order(0), UNM)),
     ];
     for order in [0, 1, 2, 3, 9] {
         for ask in asks {
@@ -286,7 +286,7 @@ fn what_is_free_is_exact_whatever_is_drained() {
                     let order = c.of(&[0, 0, 0, 0, 1, 2, 3, 5, 5, 9]);
                     let mt = c.of(&TYPES);
                     let got = if c.one_in(4) {
-                        memory.take_one(Order(order), mt)
+                        memory.alloc(&Request::new(Order(order), mt))
                     } else {
                         own.alloc(Order(order), mt)
                     };
@@ -329,7 +329,7 @@ fn what_is_free_is_exact_whatever_is_drained() {
         drop(locals);
         for (p, (order, mt)) in owned {
             // SAFETY: as above.
-            unsafe { memory.give_one(Pfn(p), Order(order), mt) }.expect("in use");
+            unsafe { memory.free(Pfn(p), Order(order), mt) }.expect("in use");
         }
         memory.validate().expect("a sound state");
         assert_eq!(memory.counts().free, frames);

@@ -40,6 +40,6 @@ fn what_is_left_while_it_is_drained_comes_back_without_a_barrier() {
     assert_eq!((m.free_frames(), m.refused()), ((1 << 18) - 1, 0));
     assert!(m.local().is_some(), "it is nobody's");
     // SAFETY: nothing is at a frame.
-    unsafe { m.give_one(p, Order(0), MigrateType::Movable) }.expect("in use");
+    unsafe { m.free(p, Order(0), MigrateType::Movable) }.expect("in use");
     m.validate().expect("a sound state");
 }

@@ -246,6 +246,46 @@ fn churn_gives_whole_blocks_back() {
     e.validate().expect("a sound state");
 }
 
+/// Where the oldest goes as the new comes, free memory does not end in the holes between what cannot be moved, where no run
+/// can come free: what can be moved takes all but a reserve of these.
+#[test]
+fn what_is_free_under_steady_reclaim_has_runs() {
+    let blocks = 64;
+    let mut e = full(blocks * 512);
+    for at in (0..blocks / 2 * 512).step_by(4) {
+        e.take_range(Pfn(at), 1, MigrateType::Unmovable)
+            .expect("free");
+    }
+    let mut oldest = std::collections::VecDeque::new();
+    let take = |e: &mut Engine, oldest: &mut std::collections::VecDeque<u64>| {
+        let mut batch = [0; 32];
+        let got = e.take(&mut batch, Order(0), MigrateType::Movable, true);
+        oldest.extend(&batch[..got]);
+        got
+    };
+    while take(&mut e, &mut oldest) > 0 {}
+    for step in 0..4000 {
+        // A fifteenth of memory is free.
+        while e.free_frames() < blocks * 512 / 15 {
+            let frame = oldest.pop_front().expect("there are some");
+            e.give(&[frame], Order(0), MigrateType::Movable)
+                .expect("in use");
+        }
+        assert_eq!(take(&mut e, &mut oldest), 32);
+        let of = e.free_blocks().of;
+        let frames = |of: &[u64], from: usize| -> u64 {
+            (from..of.len()).map(|order| of[order] << order).sum()
+        };
+        let kept = frames(&of[0], 0) + frames(&of[2], 0);
+        let runs: u64 = of.iter().map(|of| frames(of, 3)).sum();
+        if step > 1000 {
+            assert!(kept <= 1024 + 32, "{kept} of {}", e.free_frames());
+            assert!(runs * 2 > e.free_frames(), "{runs} of {}", e.free_frames());
+        }
+    }
+    e.validate().expect("a sound state");
+}
+
 /// What cannot be moved stands in few blocks, and in few gigabytes.
 #[test]
 fn what_cannot_be_moved_stays_together() {

@@ -5,7 +5,7 @@ use crate::support::{add, full, started};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
 use unfrag::maps::{Gigabyte, GiveError};
-use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{AllocError, MigrateType, Order, Pfn, Request};
 use unfrag::{Local, Marks, Memory, MemoryConfig, MemoryLayout, StartError};
 
 type Lock = spin::Mutex<()>;
@@ -259,7 +259,10 @@ fn what_is_no_memory_is_refused() {
     let ok = config(4096, 1, 1);
     let memory: Memory<Lock> = Memory::new(ok);
     assert!(memory.local().is_none());
-    assert_eq!(memory.take_one(Order(0), MOV), Err(AllocError::Short));
+    assert_eq!(
+        memory.alloc(&Request::new(Order(0), MOV)),
+        Err(AllocError::Short)
+    );
     assert_eq!(add(&memory, BASE, 4096), Err(GiveError::NoMemory(BASE)));
     let room = MemoryLayout::of(&ok);
     let few = memory.start(&mut [], &mut vec![0; room.locals].leak());
@@ -280,18 +283,22 @@ fn a_frame_that_is_taken_singly_leaves_pairs_whole() {
     let memory: Memory<Lock> = started(config(1 << 18, 1, 0));
     add(&memory, BASE, 3).expect("it is new");
     let at = |n: u64| Ok(Pfn(BASE.0 + n));
-    assert_eq!(memory.take_one(Order(0), MOV), at(2));
-    assert_eq!(memory.take_one(Order(1), MOV), at(0));
+    assert_eq!(memory.alloc(&Request::new(Order(0), MOV)), at(2));
+    assert_eq!(memory.alloc(&Request::new(Order(1), MOV)), at(0));
     assert_eq!(memory.free_frames(), 0);
     // Of a block with a frame in use in each second of its first pairs.
     let memory: Memory<Lock> = full(config(1 << 18, 1, 0));
     for n in [1, 5, 9] {
-        assert_eq!(memory.take_at(Pfn(BASE.0 + n), 1, MOV), Ok(()));
+        assert_eq!(memory.alloc_at(Pfn(BASE.0 + n), 1, MOV), Ok(()));
     }
     for n in [0, 4, 8] {
-        assert_eq!(memory.take_one(Order(0), MOV), at(n));
+        assert_eq!(memory.alloc(&Request::new(Order(0), MOV)), at(n));
     }
-    assert_eq!(memory.take_one(Order(0), MOV), at(2), "no frame is alone");
+    assert_eq!(
+        memory.alloc(&Request::new(Order(0), MOV)),
+        at(2),
+        "no frame is alone"
+    );
 }
 
 /// An array that is full gives back in one batch all but those that came last: for each order that is kept.

@@ -41,7 +41,7 @@ fn take(m: &Memory<Lock>, r: &Request) -> Pfn {
 
 fn give(m: &Memory<Lock>, p: Pfn, order: u8, mt: MigrateType) {
     // SAFETY: nothing is at a frame, so nobody can use one.
-    unsafe { m.give_one(p, Order(order), mt) }.expect("in use");
+    unsafe { m.free(p, Order(order), mt) }.expect("in use");
 }
 
 /// A node's own memory first, and no other one's where none is wanted.
@@ -112,7 +112,7 @@ fn low_addresses_are_for_those_who_need_them() {
         assert_eq!(m.alloc(&low), Err(why), "{limit} {order}");
     }
     let mut all = Vec::new();
-    while let Ok(p) = m.take_one(Order(18), MOV) {
+    while let Ok(p) = m.alloc(&Request::new(Order(18), MOV)) {
         all.push(p.0);
     }
     assert_eq!(all.len(), 6);
@@ -250,7 +250,7 @@ fn memory_goes_and_comes_while_it_is_in_use() {
             let used = |held: &BTreeMap<u64, u8>| held.values().map(|o| 1u64 << o).sum::<u64>();
             while used(&held) < all / 4 {
                 let order = c.of(&[3, 5, 7, 9]);
-                let p = m.take_one(Order(order), MOV).expect("memory");
+                let p = m.alloc(&Request::new(Order(order), MOV)).expect("memory");
                 held.insert(p.0, order);
             }
             while used(&held) > all / 4 {

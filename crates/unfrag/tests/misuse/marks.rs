@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use unfrag::lock_api::{GuardNoSend, RawMutex};
 use unfrag::maps::{Gigabyte, GiveError};
-use unfrag::{Marks, Memory, MemoryConfig};
+use unfrag::{Marks, Memory, MemoryConfig, Request};
 use unfrag::{MigrateType, Order, Pfn};
 
 const MOV: MigrateType = MigrateType::Movable;
@@ -127,9 +127,11 @@ unsafe impl RawMutex for Late {
     type GuardMarker = GuardNoSend;
     fn lock(&self) {
         if IS_ASKED.swap(false, SeqCst) {
-            let p = MEMORY.take_one(Order(0), MOV).expect("nearly all is free");
+            let p = MEMORY
+                .alloc(&Request::new(Order(0), MOV))
+                .expect("nearly all is free");
             // SAFETY: nothing is at a frame, so nobody can use one.
-            unsafe { MEMORY.give_one(p, Order(0), MOV) }.expect("in use");
+            unsafe { MEMORY.free(p, Order(0), MOV) }.expect("in use");
             ASKED.fetch_add(1, SeqCst);
             IS_ASKED.store(true, SeqCst);
         }
@@ -151,9 +153,9 @@ fn a_range_that_is_not_to_be_had_fails_nobody_else() {
     let (mut words, directory) = (vec![0; words].leak(), vec![Gigabyte::NONE].leak());
     MEMORY.start(directory, &mut words).expect("a memory");
     MEMORY.add(Pfn(0), 64 * 512, &mut words).expect("new");
-    MEMORY.take_at(Pfn(60 * 512), 1, MOV).expect("free");
+    MEMORY.alloc_at(Pfn(60 * 512), 1, MOV).expect("free");
     IS_ASKED.store(true, SeqCst);
-    let got = MEMORY.take_at(Pfn(0), 64 * 512 - 1, MOV);
+    let got = MEMORY.alloc_at(Pfn(0), 64 * 512 - 1, MOV);
     IS_ASKED.store(false, SeqCst);
     assert_eq!(got, Err(GiveError::InUse(Pfn(60 * 512))));
     assert!(ASKED.load(SeqCst) > 0);

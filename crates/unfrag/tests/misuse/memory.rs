@@ -6,7 +6,7 @@ use unfrag::maps::GiveError::{
 };
 use unfrag::maps::{EngineLayout, Gigabyte};
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{AllocError, MigrateType, Order, Pfn};
+use unfrag::{AllocError, MigrateType, Order, Pfn, Request};
 use unfrag::{
     Area, Barrier, Local, MAX_NODES, MAX_SHARDS, Marks, Memory, MemoryConfig, MemoryLayout, NodeId,
     StartError,
@@ -30,9 +30,9 @@ pub fn free(l: &mut Local<'_, '_, Lock>, p: u64, order: u8) -> Result<(), GiveEr
     unsafe { l.free(Pfn(p), Order(order), MOV) }
 }
 
-pub fn give_one(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
+pub fn free_without(s: &Memory<'_, Lock>, p: u64, order: u8) -> Result<(), GiveError> {
     // SAFETY: as above.
-    unsafe { s.give_one(Pfn(p), Order(order), MOV) }
+    unsafe { s.free(Pfn(p), Order(order), MOV) }
 }
 
 /// The barrier of locals that one thread has.
@@ -95,7 +95,7 @@ fn what_is_no_block_is_refused_by_every_free() {
     for (p, order, why) in NO_BLOCKS {
         let why = Err(why(Pfn(p)));
         assert_eq!(free(&mut l, p, order), why, "{p:#x} {order}");
-        assert_eq!(give_one(&s, p, order), why, "{p:#x} {order}");
+        assert_eq!(free_without(&s, p, order), why, "{p:#x} {order}");
     }
     l.flush().expect("it keeps nothing");
     assert_eq!(state(&s), before);
@@ -126,7 +126,7 @@ fn what_is_not_in_use_is_refused() {
     ];
     for (p, order, why) in rows {
         let why = Err(why(Pfn(p)));
-        assert_eq!(give_one(&s, p, order), why, "{p:#x} {order}");
+        assert_eq!(free_without(&s, p, order), why, "{p:#x} {order}");
         assert_eq!(state(&s), before);
         let mut l = s.local().expect("two of them");
         let given = free(&mut l, p, order).and_then(|()| l.flush());
@@ -166,7 +166,7 @@ fn memory_is_added_once() {
         assert_eq!(add(&s, Pfn(p), n), Err(why(Pfn(at))), "{p:#x} {n}");
         assert_eq!(state(&s).2, before.2);
     }
-    give_one(&s, used, 0).expect("in use");
+    free_without(&s, used, 0).expect("in use");
     assert_eq!(state(&s), before);
     add(&s, Pfn(BASE + 8192), (1 << 18) - 8192).expect("new");
 }
@@ -182,7 +182,11 @@ fn a_request_that_cannot_be_served_says_why() {
             let too_large = Err(AllocError::OrderTooLarge);
             assert_eq!(l.alloc(Order(order), mt), too_large, "{order}");
             assert_eq!(l.alloc_atomic(Order(order), mt), too_large, "{order}");
-            assert_eq!(s.take_one(Order(order), mt), too_large, "{order}");
+            assert_eq!(
+                s.alloc(&Request::new(Order(order), mt)),
+                too_large,
+                "{order}"
+            );
         }
         assert!(s.report(Order(order)).is_none());
     }
@@ -193,7 +197,11 @@ fn a_request_that_cannot_be_served_says_why() {
     for (order, why) in [(13, AllocError::Fragmented), (14, AllocError::Short)] {
         assert_eq!(l.alloc(Order(order), MOV), Err(why), "{order}");
         assert_eq!(l.alloc_atomic(Order(order), MOV), Err(why), "{order}");
-        assert_eq!(s.take_one(Order(order), MOV), Err(why), "{order}");
+        assert_eq!(
+            s.alloc(&Request::new(Order(order), MOV)),
+            Err(why),
+            "{order}"
+        );
     }
     drop(l);
     assert_eq!(state(&s), before);
@@ -323,7 +331,10 @@ fn a_memory_that_cannot_be_is_not_started() {
         let mut l = s.local().expect("a local");
         assert!(s.local().is_none(), "one of them");
         assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
-        assert_eq!(s.take_one(Order(9), MOV), Err(AllocError::Short));
+        assert_eq!(
+            s.alloc(&Request::new(Order(9), MOV)),
+            Err(AllocError::Short)
+        );
         assert!(s.report(Order(9)).is_none());
         let p = l.alloc_atomic(Order(9), MOV).expect("memory").0;
         for i in 0..512 {

@@ -1,14 +1,14 @@
 //! Right and wrong calls at random, beside a naive allocator that knows each frame: every answer is its answer, and no
 //! frame has two owners.
 
-use super::memory::{Lock, free, give_one, one_thread};
+use super::memory::{Lock, free, free_without, one_thread};
 use super::{Chance, setting};
 use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::maps::GiveError::{self, InUse, NoFrames, NoMemory, NotABlock, NotTaken, Present};
 use unfrag::maps::{Engine, EngineLayout, Gigabyte};
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Local, Marks, Memory, MemoryConfig};
+use unfrag::{Local, Marks, Memory, MemoryConfig, Request};
 use unfrag::{MigrateType, Order, Pfn};
 
 const TYPES: [MigrateType; 3] = [
@@ -249,7 +249,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     let order = order(&mut c);
                     let got = match c.below(3) {
                         0 => l.alloc_atomic(Order(order), mt),
-                        1 => s.take_one(Order(order), mt),
+                        1 => s.alloc(&Request::new(Order(order), mt)),
                         _ => l.alloc(Order(order), mt),
                     };
                     if let Ok(p) = got {
@@ -267,7 +267,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     for part in 0..n {
                         let p = p + (part << order);
                         let freed = match c.below(3) {
-                            0 => give_one(&s, p, order),
+                            0 => free_without(&s, p, order),
                             _ => free(l, p, order),
                         };
                         freed.expect("in use");
@@ -277,12 +277,12 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
                     // No block begins there, or it is not in use.
                     let (p, order) = (c.below(frames) | 1, c.of(&[1, 3, 9, 10, 19, 64]));
                     assert!(free(l, base + p, order).is_err());
-                    assert!(give_one(&s, base + p, order).is_err());
+                    assert!(free_without(&s, base + p, order).is_err());
                     assert!(free(l, p, 0).is_err(), "it is below the memory");
                     assert!(add(&s, Pfn(base + start + c.below(frames - start)), 1000).is_err());
                     if start > 0 {
                         let absent = base + c.below(start);
-                        assert_eq!(give_one(&s, absent, 0), Err(NoMemory(Pfn(absent))));
+                        assert_eq!(free_without(&s, absent, 0), Err(NoMemory(Pfn(absent))));
                     }
                 }
                 8 => {
@@ -340,7 +340,7 @@ fn shared_memory_gives_no_frame_to_two_whatever_is_asked() {
             }
         }
         for (p, order) in std::mem::take(&mut owned) {
-            give_one(&s, p, order).expect("in use");
+            free_without(&s, p, order).expect("in use");
         }
         drop(locals);
         assert_eq!(s.free_frames(), frames - start);

@@ -60,7 +60,7 @@ fn a_memory_that_was_not_started_answers() {
                     assert!(m.add(at, frames, &mut &mut [][..]).is_err());
                     // SAFETY: nothing is memory.
                     assert!(unsafe { m.remove(at, frames) }.is_err());
-                    assert!(m.take_at(at, frames, MOV).is_err());
+                    assert!(m.alloc_at(at, frames, MOV).is_err());
                     let range = Goal::Range { start: at, frames };
                     let mut e = Evacuator::new(&m, range, Limits::NONE);
                     assert_eq!(e.step(), Move::Done);
@@ -69,7 +69,7 @@ fn a_memory_that_was_not_started_answers() {
                 m.node_of(Pfn(at));
                 for order in [0, 3, 9, 18, 19, 63, 64, 255] {
                     let order = Order(order);
-                    assert!(m.take_one(order, MOV).is_err());
+                    assert!(m.alloc(&Request::new(order, MOV)).is_err());
                     let r = Request::new(order, MOV);
                     for node in [0, 3, 15, 16, 255] {
                         assert!(m.alloc(&r.near(NodeId(node))).is_err());

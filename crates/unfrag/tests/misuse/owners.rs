@@ -9,7 +9,7 @@ use unfrag::owners::OwnersError::{
     self, Another, Full, NoSuchOwner, NoWord, NotABlock, StillThere,
 };
 use unfrag::owners::{MAX_OWNERS, Owned, OwnerId, Owners, Reclaim, Reclaimed, Roster, Turn, Want};
-use unfrag::{Marks, Memory, MemoryConfig, NodeId};
+use unfrag::{Marks, Memory, MemoryConfig, NodeId, Request};
 use unfrag::{MigrateType, Order, Pfn};
 
 type Words = Box<[AtomicU64]>;
@@ -277,7 +277,7 @@ fn run(
         let gives = giver.has.len().min(frames as usize);
         for p in giver.has.drain(..gives) {
             // SAFETY: the giver has it.
-            unsafe { memory.give_one(p, Order(0), MigrateType::Movable) }.expect("in use");
+            unsafe { memory.free(p, Order(0), MigrateType::Movable) }.expect("in use");
         }
         reclaim.answer(gives as u64);
     }
@@ -288,7 +288,7 @@ fn owners_are_asked_in_turn_for_a_fair_share_and_those_with_nothing_seldom() {
     let memory = memory(180);
     let roster = Roster::new(words(4));
     let take = |n| -> Vec<Pfn> {
-        let one = || memory.take_one(Order(0), MigrateType::Movable);
+        let one = || memory.alloc(&Request::new(Order(0), MigrateType::Movable));
         (0..n).map(|_| one().expect("free")).collect()
     };
     let mut givers = [1000, 1000, 0].map(|n| Giver {

@@ -1,9 +1,9 @@
 //! Blocks with a frame that nobody moved, or that are only partly memory, and what becomes of them when memory comes and goes.
 
-use super::memory::{Lock, give_one};
+use super::memory::{Lock, free_without};
 use crate::support::{add, started};
 use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
-use unfrag::{Memory, MemoryConfig, MigrateType, Order, Pfn};
+use unfrag::{Memory, MemoryConfig, MigrateType, Order, Pfn, Request};
 
 const MOV: MigrateType = MigrateType::Movable;
 const BLOCK: u64 = 512;
@@ -30,7 +30,7 @@ fn in_vain(m: &Memory<'static, Lock>) -> Outcome {
 /// All frames, one by one, each once.
 fn take_all(m: &Memory<'static, Lock>) -> u64 {
     let mut seen = std::collections::BTreeSet::new();
-    while let Ok(p) = m.take_one(Order(0), MOV) {
+    while let Ok(p) = m.alloc(&Request::new(Order(0), MOV)) {
         assert!(seen.insert(p.0), "{p:?} has two owners");
     }
     seen.len() as u64
@@ -41,14 +41,14 @@ fn take_all(m: &Memory<'static, Lock>) -> u64 {
 fn a_part_of_a_block_that_waits_can_go() {
     for (at, n) in [(0, 1), (0, 40), (39, 1), (8, 8)] {
         let m = memory();
-        m.take_at(Pfn(BLOCK), 40, MOV).expect("free");
-        m.take_at(Pfn(2 * BLOCK), 300, MOV).expect("free");
+        m.alloc_at(Pfn(BLOCK), 40, MOV).expect("free");
+        m.alloc_at(Pfn(2 * BLOCK), 300, MOV).expect("free");
         assert!(matches!(in_vain(&m), Outcome::Stays(_)));
         m.validate().expect("a sound state");
         remove(&m, BLOCK + at, n);
         m.validate().expect("a sound state");
         for p in 2 * BLOCK..2 * BLOCK + 300 {
-            give_one(&m, p, 0).expect("in use");
+            free_without(&m, p, 0).expect("in use");
         }
         m.validate().expect("a sound state");
         assert_eq!(take_all(&m), 8 * BLOCK - 40);
@@ -59,9 +59,9 @@ fn a_part_of_a_block_that_waits_can_go() {
 #[test]
 fn a_block_that_waits_can_go_and_come_back() {
     let m = memory();
-    m.take_at(Pfn(BLOCK), 40, MOV).expect("free");
+    m.alloc_at(Pfn(BLOCK), 40, MOV).expect("free");
     assert!(matches!(in_vain(&m), Outcome::Stays(_)));
-    m.take_at(Pfn(BLOCK + 40), BLOCK - 40, MOV).expect("free");
+    m.alloc_at(Pfn(BLOCK + 40), BLOCK - 40, MOV).expect("free");
     remove(&m, BLOCK, BLOCK);
     m.validate().expect("a sound state");
     add(&m, Pfn(BLOCK), BLOCK).expect("it is none");
@@ -74,8 +74,8 @@ fn a_block_that_waits_can_go_and_come_back() {
 fn a_block_that_has_become_whole_memory_is_emptied() {
     let m: Memory<Lock> = started(MemoryConfig::new(Pfn(0), 1 << 18));
     add(&m, Pfn(0), BLOCK + 100).expect("new");
-    m.take_at(Pfn(BLOCK), 40, MOV).expect("free");
-    m.take_at(Pfn(0), 300, MOV).expect("free");
+    m.alloc_at(Pfn(BLOCK), 40, MOV).expect("free");
+    m.alloc_at(Pfn(0), 300, MOV).expect("free");
     assert_eq!(m.whole_blocks(), 0);
     add(&m, Pfn(BLOCK + 100), BLOCK - 100).expect("new");
     m.validate().expect("a sound state");

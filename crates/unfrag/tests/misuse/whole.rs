@@ -66,7 +66,7 @@ impl Other {
         let full = self.has.len() > 60;
         if !full
             && c.below(2) == 0
-            && let Ok(p) = m.take_one(Order(order), mt)
+            && let Ok(p) = m.alloc(&Request::new(Order(order), mt))
         {
             self.has.push((p.0, order));
             self.did.push((p.0, order, true));
@@ -75,7 +75,7 @@ impl Other {
                 .has
                 .swap_remove(c.below(self.has.len() as u64) as usize);
             // SAFETY: frames are only numbers here.
-            unsafe { m.give_one(Pfn(p), Order(order), mt) }.expect("in use");
+            unsafe { m.free(Pfn(p), Order(order), mt) }.expect("in use");
             self.did.push((p, order, false));
         }
     }
@@ -344,8 +344,8 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                     let freed = unsafe {
                         match &mut locals[i] {
                             Some(l) if c.below(2) == 0 => l.free(p, Order(order), mt),
-                            _ if c.below(2) == 0 => m.give_range(p, 1 << order, mt),
-                            _ => m.give_one(p, Order(order), mt),
+                            _ if c.below(2) == 0 => m.free_range(p, 1 << order, mt),
+                            _ => m.free(p, Order(order), mt),
                         }
                     };
                     freed.expect("in use");
@@ -355,7 +355,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
                 locals[i] = None;
             }
             13 => {
-                let got = m.take_at(Pfn(place), n, mt);
+                let got = m.alloc_at(Pfn(place), n, mt);
                 model.meanwhile();
                 if got.is_ok() {
                     model.take(place, n);
@@ -495,7 +495,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
     for (p, order) in OTHER.with_borrow_mut(|other| std::mem::take(&mut other.has)) {
         model.give(p, 1 << order);
         // SAFETY: as above.
-        unsafe { m.give_one(Pfn(p), Order(order), MigrateType::Movable) }.expect("in use");
+        unsafe { m.free(Pfn(p), Order(order), MigrateType::Movable) }.expect("in use");
     }
     drop(u.evacuators);
     drop(u.reports);
@@ -509,7 +509,7 @@ fn run(c: &mut Chance, steps: u64, seed: u64) {
     m.validate().expect("sound");
     assert_eq!(m.free_frames(), model.free());
     assert_eq!(m.counts().free, model.free());
-    while let Ok(p) = m.take_one(Order(0), MigrateType::Movable) {
+    while let Ok(p) = m.alloc(&Request::new(Order(0), MigrateType::Movable)) {
         model.take(p.0, 1);
     }
     assert_eq!((model.free(), m.free_frames(), m.refused()), (0, 0, 0));

@@ -6,7 +6,7 @@ use super::world::{BLOCK, Chance, Lock, MOV, World, seeds};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
-use unfrag::{Barrier, Memory, MemoryConfig, Order, Pfn};
+use unfrag::{Barrier, Memory, MemoryConfig, Order, Pfn, Request};
 
 fn goals() -> [(Goal, Limits); 5] {
     let range = Goal::Range {
@@ -112,9 +112,9 @@ fn it_works_while_others_take_and_free() {
                         if owners[p as usize].load(Relaxed) == 1 {
                             give(p, 1);
                             // SAFETY: nothing is at a frame.
-                            unsafe { memory.give_one(Pfn(p), Order(0), MOV) }.expect("in use");
+                            unsafe { memory.free(Pfn(p), Order(0), MOV) }.expect("in use");
                         } else if memory.free_frames() > 8 * BLOCK
-                            && let Ok(p) = memory.take_one(Order(0), MOV)
+                            && let Ok(p) = memory.alloc(&Request::new(Order(0), MOV))
                         {
                             take(p.0, 1, 1);
                         }
@@ -180,13 +180,13 @@ fn a_barrier_that_panics_leaves_nothing_behind() {
         let mut local = memory.local().expect("a local");
         // In each block one, so that something is in the way of each goal.
         let all: Vec<Pfn> = (0..32 * BLOCK)
-            .map(|_| memory.take_one(Order(0), MOV).expect("memory"))
+            .map(|_| memory.alloc(&Request::new(Order(0), MOV)).expect("memory"))
             .collect();
         for p in all {
             // SAFETY: nothing is at a frame, so nobody can use one.
             let freed = match p.0 % BLOCK {
                 0 => unsafe { local.free(p, Order(0), MOV) },
-                _ => unsafe { memory.give_one(p, Order(0), MOV) },
+                _ => unsafe { memory.free(p, Order(0), MOV) },
             };
             freed.expect("in use");
         }

@@ -3,7 +3,7 @@
 use super::support::{add, started};
 use super::world::{BLOCK, Chance, Lock, MOV, UNM, World, seeds};
 use unfrag::moves::{Evacuator, Goal, Limits, Move, Outcome};
-use unfrag::{Area, Memory, MemoryConfig, NodeId, Order, Pfn};
+use unfrag::{Area, Memory, MemoryConfig, NodeId, Order, Pfn, Request};
 
 /// Frames in use of each aligned run of `2^order` frames.
 fn costs(world: &World, order: u8) -> Vec<u64> {
@@ -98,7 +98,7 @@ fn a_run_is_the_cheapest_one() {
             } else {
                 let at = run.into_pfn();
                 // SAFETY: nothing is at a frame, so nobody can use one.
-                unsafe { world.memory.give_range(at, 1 << order, MOV) }.expect("in use");
+                unsafe { world.memory.free_range(at, 1 << order, MOV) }.expect("in use");
             }
             world.check_to_the_last();
         }
@@ -266,7 +266,7 @@ fn a_node_without_room_is_left_for_another_one() {
         add(&memory, area(node).start, blocks * BLOCK).expect("new");
     }
     let mut used = std::collections::BTreeSet::new();
-    while let Ok(p) = memory.take_one(Order(0), MOV) {
+    while let Ok(p) = memory.alloc(&Request::new(Order(0), MOV)) {
         used.insert(p.0);
     }
     // On node 0 a block has 9 frames in use, and all others are full; on node 1 each has 100.
@@ -279,7 +279,7 @@ fn a_node_without_room_is_left_for_another_one() {
         };
         if !stays {
             // SAFETY: nothing is at a frame, so nobody can use one.
-            unsafe { memory.give_one(Pfn(p), Order(0), MOV) }.expect("in use");
+            unsafe { memory.free(Pfn(p), Order(0), MOV) }.expect("in use");
         }
         stays
     });

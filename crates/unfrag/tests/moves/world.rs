@@ -5,7 +5,7 @@ use crate::chance::setting;
 use crate::support::{add, started};
 use std::collections::BTreeMap;
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
-use unfrag::{Barrier, Memory, MemoryConfig, MigrateType, Order, Pfn};
+use unfrag::{Barrier, Memory, MemoryConfig, MigrateType, Order, Pfn, Request};
 
 pub type Lock = spin::Mutex<()>;
 pub const MOV: MigrateType = MigrateType::Movable;
@@ -62,7 +62,7 @@ impl World {
     }
 
     pub fn take(&mut self, order: u8, mt: MigrateType) -> Option<u64> {
-        let p = self.memory.take_one(Order(order), mt).ok()?.0;
+        let p = self.memory.alloc(&Request::new(Order(order), mt)).ok()?.0;
         let is_pinned = false;
         self.pieces.insert(
             p,
@@ -78,7 +78,7 @@ impl World {
     pub fn free(&mut self, at: u64) {
         let piece = self.pieces.remove(&at).expect("in use");
         // SAFETY: frames are only numbers here.
-        unsafe { self.memory.give_one(Pfn(at), Order(piece.order), piece.mt) }.expect("in use");
+        unsafe { self.memory.free(Pfn(at), Order(piece.order), piece.mt) }.expect("in use");
     }
 
     /// Takes all of it in pieces of orders below `orders`, and frees all but so many of 1000 of each block, as `stays` says
@@ -170,7 +170,11 @@ impl World {
         self.check(0);
         let used: u64 = self.pieces.values().map(|p| 1 << p.order).sum();
         for _ in used..self.frames {
-            let p = self.memory.take_one(Order(0), MOV).expect("it is free").0;
+            let p = self
+                .memory
+                .alloc(&Request::new(Order(0), MOV))
+                .expect("it is free")
+                .0;
             assert!(self.holder(p).is_none(), "{p:#x} is somebody's");
             self.pieces.insert(
                 p,
@@ -181,6 +185,6 @@ impl World {
                 },
             );
         }
-        assert!(self.memory.take_one(Order(0), MOV).is_err());
+        assert!(self.memory.alloc(&Request::new(Order(0), MOV)).is_err());
     }
 }

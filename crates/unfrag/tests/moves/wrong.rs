@@ -216,7 +216,7 @@ fn a_range_is_given_back_once() {
     let world = World::at(Pfn(BASE), FRAMES, 1);
     let give = |p, n| {
         // SAFETY: nothing is at a frame, so nobody can use one.
-        unsafe { world.memory.give_range(Pfn(p), n, UNM) }
+        unsafe { world.memory.free_range(Pfn(p), n, UNM) }
     };
     let end = END;
     for (p, n, why) in [

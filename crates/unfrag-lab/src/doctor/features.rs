@@ -1,0 +1,45 @@
+//! What reclaims or merges memory beside the page allocator, and explains counters that look odd without it.
+//!
+//! Invariant: what could not be read is `null`; that a kernel lacks it is not told by a file that is missing from a copy.
+
+use crate::host::files::Files;
+use serde::Serialize;
+
+/// Settings outside `vm`, as their files state them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Features {
+    /// `/sys/kernel/mm/lru_gen/enabled`: the multi-generational LRU, as a mask.
+    pub lru_gen: Option<String>,
+    /// `/sys/module/damon_reclaim/parameters/enabled`: reclaim ahead of demand by DAMON.
+    pub damon_reclaim: Option<String>,
+    /// `/sys/kernel/mm/ksm/run`: merging of equal pages.
+    pub ksm: Option<String>,
+}
+
+impl Features {
+    /// Each by the path of its file below `/sys`.
+    pub fn all(&self) -> [(&'static str, &Option<String>); 3] {
+        [
+            ("kernel/mm/lru_gen/enabled", &self.lru_gen),
+            (
+                "module/damon_reclaim/parameters/enabled",
+                &self.damon_reclaim,
+            ),
+            ("kernel/mm/ksm/run", &self.ksm),
+        ]
+    }
+}
+
+/// Reads them.
+pub(super) fn read(from: &dyn Files) -> Features {
+    let text = |path: &str| {
+        let bytes = from.read(&format!("sysfs/{path}")).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty() && text.len() < 64).then_some(text)
+    };
+    Features {
+        lru_gen: text("kernel/mm/lru_gen/enabled"),
+        damon_reclaim: text("module/damon_reclaim/parameters/enabled"),
+        ksm: text("kernel/mm/ksm/run"),
+    }
+}

@@ -1,0 +1,144 @@
+//! The blocks in which memory is plugged and unplugged (128 MiB and more), and what keeps each of them.
+//!
+//! Since 5.x `removable` says only that the kernel can unplug at all, so what keeps a block is read from page flags.
+//!
+//! Invariant: without page flags of all of a block nothing is said of it.
+
+use super::frames::{BLOCK_FRAMES, FrameUse};
+use super::zone_blocks::ZoneBlocks;
+use crate::host::files::Files;
+use serde::Serialize;
+
+/// Hosts with more blocks are not looked at: each one costs a file.
+const MOST: u64 = 1 << 12;
+
+/// The blocks of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryBlocks {
+    /// Bytes in one.
+    pub size: u64,
+    /// Numbers of those that are online.
+    pub online: Vec<u64>,
+}
+
+/// What was found of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unpluggable {
+    /// Bytes in a block.
+    pub block_bytes: u64,
+    /// Blocks that are online and whose page flags were read.
+    pub online: u64,
+    /// Of these, blocks in which nothing is that cannot be moved or dropped.
+    pub can_go: u64,
+    /// What keeps the others: a use, and the blocks that it is in; most first.
+    pub kept_by: Vec<(FrameUse, u64)>,
+    /// The block with the least that keeps it: its number, pages and their use.
+    pub least: Option<(u64, u64, FrameUse)>,
+}
+
+/// Reads which blocks are online, of the first `end` bytes.
+pub(super) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
+    let text = |path: &str| {
+        let bytes = from
+            .read(&format!("sysfs/devices/system/memory/{path}"))
+            .ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    let size = u64::from_str_radix(&text("block_size_bytes")?, 16).ok();
+    let size = size.filter(|n| n.is_power_of_two() && *n >= (BLOCK_FRAMES as u64) << 12)?;
+    let blocks = Some(end?.div_ceil(size)).filter(|n| *n <= MOST)?;
+    let is_online = |n: &u64| text(&format!("memory{n}/state")).as_deref() == Some("online");
+    let online: Vec<u64> = (0..blocks).filter(is_online).collect();
+    (!online.is_empty()).then_some(MemoryBlocks { size, online })
+}
+
+/// What keeps each of them, by the pageblocks of all zones.
+pub(super) fn unpluggable<'a>(
+    memory: &MemoryBlocks,
+    page_size: u64,
+    zones: impl Iterator<Item = &'a ZoneBlocks> + Clone,
+) -> Option<Unpluggable> {
+    let per_block = memory.size / page_size / BLOCK_FRAMES as u64;
+    // Huge pages in use move to others; what is absent is not there to be kept.
+    let keeps = [
+        FrameUse::Slab,
+        FrameUse::PageTables,
+        FrameUse::Kernel,
+        FrameUse::Reserved,
+    ];
+    let mut found = Unpluggable {
+        block_bytes: memory.size,
+        online: 0,
+        can_go: 0,
+        kept_by: keeps.map(|k| (k, 0)).to_vec(),
+        least: None,
+    };
+    for &number in &memory.online {
+        let first = number * per_block;
+        let mut kept = keeps.map(|k| (k, 0u64));
+        let mut seen = false;
+        for zone in zones.clone() {
+            let begin = zone.first_pfn / BLOCK_FRAMES as u64;
+            let index = |n: u64| usize::try_from(n.saturating_sub(begin)).unwrap_or(usize::MAX);
+            let range = index(first).min(zone.blocks.len())
+                ..index(first + per_block).min(zone.blocks.len());
+            for block in &zone.blocks[range] {
+                seen = true;
+                for (kind, pages) in &mut kept {
+                    *pages += u64::from(block.of(*kind));
+                }
+            }
+        }
+        if !seen {
+            continue;
+        }
+        found.online += 1;
+        let all: u64 = kept.iter().map(|(_, n)| n).sum();
+        if all == 0 {
+            found.can_go += 1;
+            continue;
+        }
+        for (total, (_, pages)) in found.kept_by.iter_mut().zip(&kept) {
+            total.1 += u64::from(*pages > 0);
+        }
+        let most = kept
+            .iter()
+            .max_by_key(|(_, n)| *n)
+            .map_or(FrameUse::Kernel, |(k, _)| *k);
+        if found.least.is_none_or(|(_, pages, _)| all < pages) {
+            found.least = Some((number, all, most));
+        }
+    }
+    found.kept_by.retain(|(_, n)| *n > 0);
+    found.kept_by.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    (found.online > 0).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::zone_blocks::ZoneReader;
+    use super::*;
+    use unfrag_linux::kpageflags::{BUDDY, SLAB};
+
+    #[test]
+    fn one_page_of_slab_keeps_its_block() {
+        // Two memory blocks of two pageblocks each.
+        let mut words = vec![BUDDY; 4 * BLOCK_FRAMES];
+        words[700] = SLAB;
+        let mut reader = ZoneReader::new(0..words.len() as u64);
+        reader.read(0, &words);
+        let zone = reader.finish(0);
+        let memory = MemoryBlocks {
+            size: 2 * 512 * 4096,
+            online: vec![0, 1, 7],
+        };
+        let found = unpluggable(&memory, 4096, std::iter::once(&zone)).unwrap();
+        assert_eq!(
+            (found.online, found.can_go),
+            (2, 1),
+            "of block 7 no flags are there"
+        );
+        assert_eq!(found.kept_by, [(FrameUse::Slab, 1)]);
+        assert_eq!(found.least, Some((0, 1, FrameUse::Slab)));
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether large blocks are wanted: requests for them that went unserved.
+//!
+//! Invariant: what was counted while the host was watched and what was counted since boot are never in one sum.
+
+use super::diagnosis::Diagnosis;
+use super::watch::{Step, Watch};
+use crate::report::number::{duration, percent, thousands};
+
+/// Share of compactions in vain above which they are a need.
+pub(super) const IN_VAIN: f64 = 0.50;
+/// Share of faults without a huge page above which they are a need.
+const FALLEN_BACK: f64 = 0.25;
+/// Compactions and faults from which a share says something.
+const SOME: u64 = 20;
+
+/// The share that `part` is of itself and the `rest`.
+pub(super) fn share_of(part: u64, rest: u64) -> f64 {
+    part as f64 / part.saturating_add(rest).max(1) as f64
+}
+
+/// A counter's value since boot; `None` if the kernel does not have it.
+fn counted(d: &Diagnosis, name: &str) -> Option<u64> {
+    d.work.iter().find(|w| w.counter == name).map(|w| w.total)
+}
+
+/// Compactions that a request waited for and the share of them in vain, where that is most of them: by a source of counts.
+fn mostly_in_vain(of: impl Fn(&str) -> Option<u64>) -> Option<(u64, f64)> {
+    let (failed, done) = (of("compact_fail")?, of("compact_success")?);
+    let (all, share) = (failed.saturating_add(done), share_of(failed, done));
+    (share > IN_VAIN && all >= SOME).then_some((all, share))
+}
+
+/// The same, while the host was watched.
+pub(super) fn in_vain_while_watched(watch: &Watch) -> Option<(u64, f64)> {
+    mostly_in_vain(|name| watch.rose(name))
+}
+
+/// The same, since boot.
+pub(super) fn in_vain_since_boot(d: &Diagnosis) -> Option<(u64, f64)> {
+    mostly_in_vain(|name| counted(d, name))
+}
+
+/// Faults that wanted a huge page and the share that got small pages, where there were some.
+pub(super) fn fallen_back(of: impl Fn(&str) -> Option<u64>) -> Option<(u64, f64)> {
+    let (refused, given) = (of("thp_fault_fallback")?, of("thp_fault_alloc")?);
+    let all = refused.saturating_add(given);
+    (all >= SOME).then(|| (all, share_of(refused, given)))
+}
+
+/// Why large blocks are wanted now: a clause for each kind of request that went unserved while the host was watched.
+pub(super) fn needs(watch: &Watch) -> Vec<String> {
+    let Some(time) = watch.watched().seconds.map(duration) else {
+        return vec![];
+    };
+    let mut all = vec![];
+    if let Some((n, share)) = in_vain_while_watched(watch) {
+        all.push(format!(
+            "{} of {} compactions that a request waited for in the last {time} were in vain",
+            percent(share),
+            thousands(n)
+        ));
+    }
+    let fell = fallen_back(|name| watch.rose(name));
+    if let Some((n, share)) = fell.filter(|(_, share)| *share > FALLEN_BACK) {
+        all.push(format!(
+            "{} of {} faults that wanted a huge page in the last {time} got small pages",
+            percent(share),
+            thousands(n)
+        ));
+    }
+    if let Some(n) = watch.rose("htlb_buddy_alloc_fail").filter(|&n| n > 0) {
+        all.push(format!(
+            "the hugetlb pool did not get {} huge pages in the last {time}",
+            thousands(n)
+        ));
+    }
+    all
+}
+
+/// Why large blocks may be wanted, where the host was not watched.
+pub(super) fn past_needs(d: &Diagnosis) -> Vec<String> {
+    let mut all = vec![];
+    if let Some((n, share)) = in_vain_since_boot(d) {
+        all.push(format!(
+            "{} of {} compactions that a request waited for since boot were in vain",
+            percent(share),
+            thousands(n)
+        ));
+    }
+    let fell = fallen_back(|name| counted(d, name));
+    if let Some((n, share)) = fell.filter(|(_, share)| *share > FALLEN_BACK) {
+        all.push(format!(
+            "{} of {} faults that wanted a huge page since boot got small pages",
+            percent(share),
+            thousands(n)
+        ));
+    }
+    all
+}
+
+/// Whether requests for large blocks went unserved in a step.
+pub(super) fn wants_large(step: &Step) -> bool {
+    let rose = |name| step.rose(name).unwrap_or(0);
+    let most = |no: u64, yes: u64, share| no > 0 && share_of(no, yes) > share;
+    most(rose("compact_fail"), rose("compact_success"), IN_VAIN)
+        || most(
+            rose("thp_fault_fallback"),
+            rose("thp_fault_alloc"),
+            FALLEN_BACK,
+        )
+        || rose("htlb_buddy_alloc_fail") > 0
+}
