@@ -11,7 +11,7 @@ use crate::quantity;
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, line};
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag_eras::kernel;
@@ -145,11 +145,7 @@ enum Start {
 
 /// The kernels that are known here.
 fn kernels() -> PossibleValuesParser {
-    let named = kernel::kernels().map(|p| {
-        // What the engine is held against.
-        PossibleValue::new(p.name).hide(p.name == "unfrag-lists")
-    });
-    named.collect::<Vec<_>>().into()
+    kernel::kernels().map(|p| p.name).collect::<Vec<_>>().into()
 }
 
 /// A number of replays that has a middle.

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{Progress, Screen, Text, print, print_json_line};
 use crate::quantity::interval;
 use crate::terminal;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -49,11 +49,7 @@ pub struct Args {
 }
 
 fn kernels() -> PossibleValuesParser {
-    let named = kernel::kernels().map(|p| {
-        // What the engine is held against.
-        PossibleValue::new(p.name).hide(p.name == "unfrag-lists")
-    });
-    named.collect::<Vec<_>>().into()
+    kernel::kernels().map(|p| p.name).collect::<Vec<_>>().into()
 }
 
 /// Carries it out.

@@ -5,7 +5,7 @@ use crate::frame::{
     BlockMeta, CpuId, FrameKind, FrameMeta, Frames, MigrateType, Order, Pfn, Span, State, ZoneId,
 };
 use crate::host::Host;
-use crate::kernel::{Chooser, Reserve};
+use crate::kernel::Reserve;
 use crate::lru::{FlagCounts, LruLists};
 use crate::manager::Manager;
 use crate::node::Node;
@@ -41,8 +41,6 @@ impl<'m, H: Host> Manager<'m, H> {
         let rules = config.rules;
         let policy = Policy::new(rules, effective(config));
         let mut frames = Frames::new(meta, blocks, config.geometry, rules.initial_type());
-        let chooser = rules.compact.map(|r| r.chooser);
-        frames.counts_blocks = chooser == Some(Chooser::Evacuator);
         for (i, (zone, c)) in zones.iter_mut().zip(config.zones).enumerate() {
             let last = Pfn(c.start.0 + c.spanned.max(1) - 1);
             let (Some(start), Some(last)) = (plan.map.ix(c.start), plan.map.ix(last)) else {

@@ -51,7 +51,7 @@ pub struct Layout {
     pub frames: u32,
     /// The frame table: 16 bytes for each frame.
     pub frame_bytes: usize,
-    /// The table of pageblocks: 8 bytes for each.
+    /// The table of pageblocks: 4 bytes for each.
     pub pageblock_bytes: usize,
     /// Zones, nodes, their lists, and the order of zones for each node.
     pub zone_bytes: usize,

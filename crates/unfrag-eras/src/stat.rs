@@ -80,8 +80,6 @@ pub struct CompactCounters {
     pub compact_daemon_migrate_scanned: u64,
     /// Frames that its free scanners looked at.
     pub compact_daemon_free_scanned: u64,
-    /// Pageblocks whose count of free frames the evacuator looked at.
-    pub blocks_surveyed: u64,
 }
 
 /// Free pages in blocks of each order.

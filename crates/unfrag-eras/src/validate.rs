@@ -66,28 +66,6 @@ impl<H: Host> Inspect<'_, '_, H> {
             self.check_lists(zone)?;
             self.check_frames(zone)?;
             self.check_lru(zone)?;
-            self.check_block_counts(zone)?;
-        }
-        Ok(())
-    }
-
-    /// Where pageblocks are counted, each one's count is that of its frames on the lists.
-    fn check_block_counts(self, zone: ZoneId) -> Result<(), Fault> {
-        let z = self.manager.zone(zone);
-        let frames = &self.manager.frames;
-        let block_order = frames.geometry.block_order;
-        let mut at = z.span.start.head(block_order);
-        while frames.counts_blocks && at < z.span.end {
-            let end = at.plus(block_order.frames());
-            let covered = |ix: &FrameIx| z.span.holds(*ix) && frames.buddy_of(*ix).is_some();
-            let free = at.until(end).filter(covered).count();
-            if z.free_area.holds_block(frames, at) {
-                require(
-                    free == usize::from(frames.room(at).free),
-                    Fault::Count(zone),
-                )?;
-            }
-            at = end;
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ fn digest(o: &Outcome) -> String {
     digits.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
-/// The beginning of each scenario on its first kernel and its last one: two runs are equal, and equal to the digests
-/// kept here. A change of what a run computes updates them (`INSTA_UPDATE=always`), and the numbers in
+/// The beginning of each scenario on its first kernel and its last one (of `highorder` that is `unfrag`): two runs are
+/// equal, and equal to the digests kept here. A change of what a run computes updates them (`INSTA_UPDATE=always`), and the numbers in
 /// `docs/experiments.md` with them.
 #[test]
 fn scenarios_are_reproducible() {

@@ -9,16 +9,13 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
-use unfrag::maps::Gigabyte;
+use unfrag::maps::{Gigabyte, LARGEST_ORDER};
 use unfrag::moves::{Evacuator, Goal, Limits, Move};
 use unfrag::{Area, Memory, MemoryConfig, MemoryLayout, MigrateType, Request};
 use unfrag_eras::source::{Next, Room, Source};
 use unfrag_eras::{NodeId, Order, Pfn, ZoneConfig, ZoneId};
 
 type Lock = spin::Mutex<()>;
-
-/// Frames at which areas begin, as a power of two.
-const GIGABYTE: u32 = 18;
 
 /// The types that the engine knows.
 const TYPES: [MigrateType; 3] = [
@@ -71,7 +68,8 @@ struct Zone {
 impl Zone {
     /// A zone, all of which is to be in use unless it is given before it is ready.
     fn new(of: &ZoneConfig) -> Option<Zone> {
-        let base = of.start.0 >> GIGABYTE << GIGABYTE;
+        let whole = u64::from(LARGEST_ORDER.frames());
+        let base = of.start.0 / whole * whole;
         let end = of.start.0.checked_add(of.spanned)?;
         let config = MemoryConfig::of(Area {
             start: Pfn(base),

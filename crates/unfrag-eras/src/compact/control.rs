@@ -25,7 +25,7 @@ pub(crate) struct Control {
     pub in_blocks: bool,
     /// It runs ahead of demand, until the zone's score is low.
     pub proactive: bool,
-    /// Ahead of demand, by the evacuator: what is to be free in the zone.
+    /// Ahead of demand, where the source chooses: what is to be free in the zone.
     pub goal: Option<Goal>,
     /// The highest zone that the request may use.
     pub highest: ZoneKind,

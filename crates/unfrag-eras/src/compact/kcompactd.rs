@@ -1,7 +1,7 @@
 //! kcompactd: the daemon of a node that compacts for requests that do not, and ahead of demand. `spec: 5.4, 5.5`
 //!
-//! Invariant: it sleeps unless it was asked, or the node's score is above the high mark of its proactiveness; with the
-//! evacuator, unless fewer huge blocks are free than demand has shown to be wanted.
+//! Invariant: it sleeps unless it was asked, or the node's score is above the high mark of its proactiveness; where the
+//! host's source chooses, unless fewer huge blocks are free than demand has shown to be wanted.
 
 use super::control::{Control, Goal};
 use super::outcome::{Mode, Outcome};

@@ -7,13 +7,15 @@
 //! - `mover`: isolates pages, claims targets, asks owners, and ends each move. `zone_run`: one run over one zone.
 //! - `sourced`, `sourced_state`: a run whose choices are the host's.
 //! - `direct`: the runs of an allocation over its zones. `kcompactd`: the daemon of a node.
+//! - `demand`: how many huge blocks a node keeps free where the source chooses. `ahead`: what kcompactd does for that.
 //!
 //! Invariant: a run leaves as many pages free and in use as there were, but for what owners freed meanwhile; each
 //! page that was isolated is moved, put back or freed.
 
+mod ahead;
 mod control;
+mod demand;
 mod direct;
-mod evacuate;
 mod fast;
 mod free_scan;
 mod kcompactd;
@@ -29,8 +31,8 @@ mod zone_run;
 
 #[cfg(feature = "lab")]
 pub(crate) use control::Control;
+pub(crate) use demand::HugeDemand;
 pub(crate) use direct::DirectCompaction;
-pub(crate) use evacuate::HugeDemand;
 pub use kcompactd::{CHECK_INTERVAL_MS, Kcompactd};
 pub(crate) use mover::{Mover, Supply};
 pub use outcome::{Mode, Outcome, Priority};

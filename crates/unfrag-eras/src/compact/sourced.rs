@@ -77,7 +77,7 @@ impl Compaction {
                 },
                 Phase::Move => {
                     let given = core::mem::replace(&mut answer, Answer::Go);
-                    let targets = self.evacuation.targets();
+                    let targets = &mut self.sourced.targets;
                     if let Answer::Migrated(verdicts) = given {
                         self.mover.settle(m, cpu, &verdicts, targets);
                     }
@@ -152,8 +152,7 @@ impl Compaction {
             let Some(to) = z.take_place(place, order) else {
                 break;
             };
-            let targets = self.evacuation.targets();
-            targets.push(&m.frames, to, order, End::Tail);
+            self.sourced.targets.push(&m.frames, to, order, End::Tail);
             m.pages().hold(ix);
             self.mover.sources.push(m.frames.table, ix, End::Tail);
             taken += order.frames();
@@ -209,7 +208,7 @@ impl Compaction {
 
     /// Gives what was not moved to back.
     fn release_places<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
-        while let Some((ix, order)) = self.evacuation.targets().take_any(&m.frames) {
+        while let Some((ix, order)) = self.sourced.targets.take_any(&m.frames) {
             let (_, mut z) = m.parts(self.c.zone, cpu);
             z.give(ix, order, FreeTo::ByRules);
         }
@@ -231,7 +230,7 @@ impl Compaction {
         answer: Answer,
     ) {
         if self.sourced.phase == Phase::Move {
-            let targets = self.evacuation.targets();
+            let targets = &mut self.sourced.targets;
             self.mover.abort(m, cpu, answer, targets);
             self.release_places(m, cpu);
         }
@@ -263,8 +262,10 @@ fn moves_as<H: Host>(
 }
 
 impl<H: Host> Manager<'_, H> {
-    /// The order of what a run of the source empties at a time: that of a huge page at least.
+    /// The order of what a run of the source empties at a time: that of a pageblock and of a huge page at least.
     fn source_order(&self, c: &Control) -> Order {
-        self.unit_order(c).max(Order::HUGE)
+        let wanted = c.order.or(c.goal.map(|g| g.order)).unwrap_or(Order::ZERO);
+        let block = self.frames.geometry.block_order;
+        wanted.max(block).max(Order::HUGE)
     }
 }

@@ -1,5 +1,6 @@
 //! [`Sourced`]: what a run that the host's source leads knows between two steps.
 
+use super::targets::Targets;
 use crate::frame::Span;
 
 /// What such a run knows between two steps.
@@ -10,6 +11,8 @@ pub(super) struct Sourced {
     pub run: u32,
     /// What is emptied.
     pub unit: Option<Span>,
+    /// Where its pages go.
+    pub targets: Targets,
     pub gained: u32,
 }
 
@@ -26,6 +29,7 @@ impl Sourced {
         phase: Phase::Begin,
         run: 0,
         unit: None,
+        targets: Targets::NONE,
         gained: 0,
     };
 

@@ -45,11 +45,6 @@ impl Targets {
         Some(ix)
     }
 
-    /// Whether there is a block for a page of `order`.
-    pub fn serve(&self, order: Order) -> bool {
-        self.lists[order.index()..].iter().any(|l| !l.is_empty())
-    }
-
     /// Puts a block back, as the next to be used.
     pub fn push(&mut self, frames: &Frames, ix: FrameIx, order: Order, end: End) {
         frames.set_state(ix, held(order));

@@ -3,7 +3,6 @@
 //! Invariant: when a run has ended, it holds no page.
 
 use super::control::Control;
-use super::evacuate::Evacuation;
 use super::free_scan::{AboveMigrate, FreeScan, first_position};
 use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
@@ -48,8 +47,6 @@ pub struct Compaction {
     pub(super) captured: Option<FrameIx>,
     /// Pages scanned since the world was last told.
     pub(super) scanned: u64,
-    /// What the evacuator knows, if the run is its own.
-    pub(super) evacuation: Evacuation,
     /// What it knows, if the host's source chooses.
     pub(super) sourced: Sourced,
 }
@@ -76,8 +73,6 @@ impl Operation for Compaction {
         };
         let step = if m.policy.rules.is_sourced() {
             self.follow_source(m, &rules, cpu, answer)
-        } else if m.evacuates(&self.c) {
-            self.evacuate(m, &rules, cpu, answer)
         } else {
             self.begin_capture(m, &rules);
             let step = self.advance(m, &rules, cpu, answer);
@@ -120,14 +115,13 @@ impl Compaction {
             joins_positions: false,
             captured: None,
             scanned: 0,
-            evacuation: Evacuation::NEW,
             sourced: Sourced::NEW,
         }
     }
 
-    /// Blocks that it emptied, if it is the evacuator's.
+    /// Blocks that it emptied, if the host's source chose them.
     pub(super) fn gained(&self) -> u32 {
-        self.evacuation.gained() + self.sourced.gained()
+        self.sourced.gained()
     }
 
     /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
@@ -135,10 +129,6 @@ impl Compaction {
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
         if self.sourced.is_under_way() {
             self.abort_source(m, cpu, answer);
-        } else if self.evacuation.is_moving() {
-            let targets = self.evacuation.targets();
-            self.mover.abort(m, cpu, answer, targets);
-            self.leave_unit(m, cpu);
         } else if self.phase == Phase::Move {
             let targets = &mut self.free.targets;
             self.mover.abort(m, cpu, answer, targets);

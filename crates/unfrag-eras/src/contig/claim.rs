@@ -256,7 +256,7 @@ impl Claim {
                 self.phase = Phase::Take;
                 Next::On
             }
-            // It may be apart for a moment only: for a run of the evacuator.
+            // It may be apart for a moment only: for a run of compaction.
             Err(ClaimError::Claimed(_)) if self.passes < PASSES => {
                 self.passes += 1;
                 Next::Need(self.turn())

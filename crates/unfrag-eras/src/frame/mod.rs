@@ -7,9 +7,7 @@
 //!
 //! - `ids`: numbers of zones, pageblocks and sets of LRU lists. `zone_kind`, `page_flags`: what zones and pages may be.
 //! - `state`: the state of a frame, packed in one word. `table`: 16 bytes a frame. `map`: which frames it covers.
-//! - `block_room`: what the evacuator knows of a pageblock.
 
-mod block_room;
 mod ids;
 mod map;
 mod page_flags;

@@ -1,4 +1,4 @@
-//! The frame table, 16 bytes for each frame, and the table of pageblocks, 8 bytes for each.
+//! The frame table, 16 bytes for each frame, and the table of pageblocks, 4 bytes for each.
 //!
 //! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
 //! frame's record belongs to its zone (and so to the holder of the zone); that of a frame in use belongs to its holder.
@@ -9,7 +9,6 @@
 //! frame says [`FrameKind::Buddy`] or [`FrameKind::Pcp`] exactly as long as it is on a list. A page that is
 //! isolated says so in one way: it is [`FrameKind::Used`], on the LRU list `ISOLATED`.
 
-use super::block_room::BlockRoom;
 use super::ids::{LruId, Pageblock, ZoneId};
 #[cfg(doc)]
 use super::state::FrameKind;
@@ -38,11 +37,9 @@ const _: () = assert!(size_of::<FrameMeta>() == 16);
 
 /// One entry of the table of pageblocks: type (3 bits), zone (8, from bit 8), and the zone's LRU lists (8,
 /// from bit 16). Bit 3 is for compaction (skip), bit 7 says that it is a hole. While the type is `Isolate`, bits 4 to 6 keep the type that it had.
-///
-/// A second word is the evacuator's ([`BlockRoom`]).
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(crate) struct BlockMeta(AtomicU32, AtomicU32);
+pub(crate) struct BlockMeta(AtomicU32);
 
 impl BlockMeta {
     const TYPE: u32 = 7;
@@ -119,8 +116,6 @@ pub(crate) struct Frames<'m> {
     spans: [Span; MAX_ZONES],
     /// The LRU lists of each zone, for these pageblocks.
     lrus: [LruId; MAX_ZONES],
-    /// Each pageblock's free frames are counted.
-    pub counts_blocks: bool,
 }
 
 impl<'m> Frames<'m> {
@@ -144,7 +139,6 @@ impl<'m> Frames<'m> {
             geometry,
             spans: [none; MAX_ZONES],
             lrus: [LruId(0); MAX_ZONES],
-            counts_blocks: false,
         }
     }
 
@@ -274,34 +268,6 @@ impl<'m> Frames<'m> {
     pub fn set_hole(&self, ix: FrameIx) {
         let b = self.block(ix);
         b.store(b.load(Relaxed) | BlockMeta::HOLE, Relaxed);
-    }
-    /// What is known of the pageblock that holds `ix`, where pageblocks are counted.
-    #[inline]
-    pub fn room(&self, ix: FrameIx) -> BlockRoom {
-        let block = &self.blocks[Pageblock::of(ix, &self.geometry).0 as usize];
-        BlockRoom::from_word(block.1.load(Relaxed))
-    }
-    /// Notes what is known of the pageblock that holds `ix`.
-    #[inline]
-    pub fn set_room(&self, ix: FrameIx, room: BlockRoom) {
-        let block = &self.blocks[Pageblock::of(ix, &self.geometry).0 as usize];
-        block.1.store(room.word(), Relaxed);
-    }
-    /// Counts a block that is put on a buddy list, or taken off it, in its pageblocks.
-    #[inline(always)]
-    pub fn count_free(&self, ix: FrameIx, order: Order, freed: bool) {
-        if self.counts_blocks {
-            self.count_free_in_blocks(ix, order, freed);
-        }
-    }
-    #[inline(never)]
-    fn count_free_in_blocks(&self, ix: FrameIx, order: Order, freed: bool) {
-        let piece = order.min(self.geometry.block_order);
-        let mut at = ix;
-        while at < ix.plus(order.frames()) {
-            self.set_room(at, self.room(at).counted(piece.frames(), freed));
-            at = at.plus(piece.frames());
-        }
     }
     /// Gives the pageblock that holds `ix` a type.
     #[inline]

@@ -53,31 +53,10 @@ pub struct CompactRules {
 }
 
 /// What chooses the pages that move, and where to.
-///
-/// ```
-/// use unfrag_eras::kernel::Chooser;
-/// use unfrag_eras::{Builder, Pfn, preset};
-///
-/// // An evacuator over lists, and 6.18 with its compaction and placement: all else is as it was.
-/// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag-lists");
-/// let own = preset("unfrag-lists").unwrap().rules;
-/// let mut rules = preset("6.18").unwrap().rules;
-/// let compact = rules.compact.as_mut().unwrap();
-/// compact.chooser = Chooser::Evacuator;
-/// // Nor does it move pages that the block needs not.
-/// (compact.notices_capture_late, compact.passes_over_next) = (false, false);
-/// (compact.finishes_found_block, compact.marks_at_once) = (false, false);
-/// rules.placement = own.placement;
-/// assert_eq!(rules, own);
-/// # let _ = config;
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chooser {
     /// Two scanners that move towards each other.
     Scanners,
-    /// The pageblock that costs the fewest copies is emptied, into the fullest ones, for blocks as large as a pageblock
-    /// or larger, and for a whole zone. Below that, the scanners. See [`compact`](crate::compact).
-    Evacuator,
     /// The host's [`Source`](crate::source::Source), for all orders; it also chooses which free block serves a request.
     Source,
 }

@@ -184,8 +184,9 @@ pub(super) const COMPACT_7_2: CompactRules = CompactRules {
     }),
 };
 
-pub(super) const COMPACT_UNFRAG: CompactRules = CompactRules {
-    chooser: Chooser::Evacuator,
+/// Where the host's source chooses: as 6.18, but for what scanners do, of which there are none.
+pub(super) const COMPACT_SOURCED: CompactRules = CompactRules {
+    chooser: Chooser::Source,
     requests: CompactRequests::All,
     room: CompactRoom::Callers,
     modes: true,
@@ -209,10 +210,4 @@ pub(super) const COMPACT_UNFRAG: CompactRules = CompactRules {
         weighted_stop: false,
         counts_as_daemon: true,
     }),
-};
-
-/// As 6.18 where the host's source does not choose.
-pub(super) const COMPACT_SOURCED: CompactRules = CompactRules {
-    chooser: Chooser::Source,
-    ..COMPACT_UNFRAG
 };

@@ -94,22 +94,6 @@ pub(super) const PLACEMENT_6_18: Placement = Placement::Pageblocks(PageblockRule
     reclaimable_is_type_1: false,
 });
 
-/// As 6.18, without a boost: the evacuator takes apart what a fallback mixed, so nothing needs to be reclaimed for it.
-pub(super) const PLACEMENT_UNFRAG: Placement = Placement::Pageblocks(PageblockRules {
-    fallback: Fallback::ClaimThenSteal {
-        boost: None,
-        steal: Steal::Smallest,
-    },
-    unmovable_may_claim: true,
-    claim_test: ClaimTest::AlwaysIfFixed,
-    move_to_tail: true,
-    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
-    reserve_costly_only: false,
-    nofragment: true,
-    defrag_mode: true,
-    reclaimable_is_type_1: false,
-});
-
 /// Where the host's source chooses frames: nothing is set aside for anybody, and no list mixes types.
 pub(super) const PLACEMENT_SOURCED: Placement = Placement::Pageblocks(PageblockRules {
     fallback: Fallback::ClaimThenSteal {

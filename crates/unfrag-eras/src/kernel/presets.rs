@@ -17,7 +17,7 @@ pub struct Preset {
     pub rules: Rules,
 }
 
-/// All eras, oldest first, and `unfrag`: the rules of 6.18 with a compaction of its own, and fallbacks that spoil fewer pageblocks.
+/// All eras, oldest first.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "2.6.14",
@@ -291,22 +291,6 @@ pub const PRESETS: &[Preset] = &[
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_7_2,
             compact: Some(COMPACT_7_2),
-        },
-    },
-    Preset {
-        name: "unfrag-lists",
-        rules: Rules {
-            placement: PLACEMENT_UNFRAG,
-            block_order: 9,
-            tail_if_merge_likely: true,
-            marks: MARKS_6_12,
-            pcp: PCP_6_18,
-            pcp_batch_cap_kbytes: 1024,
-            rights: RIGHTS_5_6,
-            retry: RETRY_5_6,
-            kswapd: KSWAPD_5_6,
-            reclaim: RECLAIM_6_18,
-            compact: Some(COMPACT_UNFRAG),
         },
     },
 ];

@@ -151,7 +151,6 @@ impl Lists {
         self.nr_free[order.index()] += 1;
         self.pages[mt as usize] += order.frames();
         self.free_pages += u64::from(order.frames());
-        frames.count_free(ix, order, true);
     }
 
     /// Takes the block at `ix` off its list; its frame becomes a tail until the caller sets another
@@ -169,7 +168,6 @@ impl Lists {
         self.nr_free[order.index()] -= 1;
         self.pages[mt as usize] -= order.frames();
         self.free_pages -= u64::from(order.frames());
-        frames.count_free(ix, order, false);
         frames.set_state(ix, State::TAIL);
         (order, mt)
     }

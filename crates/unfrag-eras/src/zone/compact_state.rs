@@ -1,6 +1,5 @@
 //! What a zone remembers of compactions: how long it is put off, and where the scanners go on. `spec: 5.3`
 
-use super::survey::Survey;
 use crate::frame::{FrameIx, Geometry, Order, Span};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
@@ -21,17 +20,13 @@ pub(crate) struct CompactState {
     pub first_free: FrameIx,
     /// Requests put off since the last failure.
     considered: u32,
-    /// Runs of the evacuator, to which the marks of pageblocks that stayed refer.
-    pub evacuations: u16,
     /// The zone is put off for `2^defer_shift` requests.
     defer_shift: u8,
     /// The smallest order that failed.
     order_failed: u8,
     /// Skip marks are to be cleared: a request's run has scanned the zone to its end.
     pub flush_skips: bool,
-    pad: [u8; 3],
-    /// What is left of the evacuator's last survey.
-    pub survey: Survey,
+    pad: [u8; 5],
 }
 
 impl CompactState {
@@ -42,12 +37,10 @@ impl CompactState {
             first_migrate: FrameIx(0),
             first_free: FrameIx(0),
             considered: 0,
-            evacuations: 0,
             defer_shift: 0,
             order_failed: 0,
             flush_skips: false,
-            pad: [0; 3],
-            survey: Survey::NONE,
+            pad: [0; 5],
         };
         state.reset_positions(span, geometry);
         state

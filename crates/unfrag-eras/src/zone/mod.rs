@@ -12,7 +12,6 @@ mod memory_zone;
 mod ops;
 mod passes;
 pub(crate) mod setup;
-mod survey;
 #[cfg(test)]
 mod tests;
 pub mod watermark;
@@ -22,6 +21,5 @@ pub use crate::frame::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};
 pub(crate) use compact_state::{MAX_DEFER_SHIFT, last_block};
 pub(crate) use memory_zone::Zone;
 pub(crate) use ops::ZoneOps;
-pub(crate) use survey::{Pick, Survey};
 pub use watermark::{MarkSize, Marks};
 pub(crate) use zonelist::{ZoneList, ZoneLists, nodes, nr_lists};

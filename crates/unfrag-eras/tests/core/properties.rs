@@ -392,5 +392,4 @@ eras! {
     era_6_12 "6.12" 200,
     era_6_18 "6.18" 200,
     era_7_2 "7.2" 100,
-    unfrag_lists "unfrag-lists" 200,
 }

@@ -314,24 +314,24 @@ fn regression_the_map_rounds_odd_zone_sizes_up() {
             0,
             "the next zone's map is its own"
         );
-        // V1 to V2: the map was too big; it is two words a block here.
+        // V1 to V2: the map was too big; it is one word a block here.
         let config = config(&zones, 1, rules("v19"), quiet());
         let l = layout(&config).expect("a layout");
         assert_eq!(u64::from(l.frames), (blocks + 4) * 1024);
-        let words = 8 * (blocks + 4);
-        assert_eq!(l.pageblock_bytes as u64, words.next_multiple_of(64));
+        let bytes = 4 * (blocks + 4);
+        assert_eq!(l.pageblock_bytes as u64, bytes.next_multiple_of(64));
     }
 }
 
 /// `spec: 2.4`
 #[test]
 fn regression_no_buddy_bitmap_is_needed() {
-    // Metadata is 16 bytes a frame, two words a block, the zone and the per-CPU lists.
+    // Metadata is 16 bytes a frame, one word a block, the zone and the per-CPU lists.
     let zones = [zone(0, ZoneKind::Normal, 0, 1 << 20)];
     let config = config(&zones, 1, rules("v19"), quiet());
     let l = layout(&config).expect("a layout");
-    assert_eq!((l.frame_bytes, l.pageblock_bytes), (16 << 20, 8 << 10));
-    assert!(l.bytes() <= (16 << 20) + (8 << 10) + (8 << 10), "{l:?}");
+    assert_eq!((l.frame_bytes, l.pageblock_bytes), (16 << 20, 4 << 10));
+    assert!(l.bytes() <= (16 << 20) + (4 << 10) + (8 << 10), "{l:?}");
 }
 
 /// `spec: 1.5, 2.4`

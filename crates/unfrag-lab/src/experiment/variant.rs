@@ -133,9 +133,7 @@ fn bare(
 /// The kernels that S1 did not know, with their default proactiveness.
 fn others() -> impl Iterator<Item = Kernel> {
     let of = |name| bare(name, "", DEFAULT_PROACTIVENESS, true);
-    ["6.1", "6.18", "unfrag", "unfrag-lists"]
-        .into_iter()
-        .filter_map(of)
+    ["6.1", "6.18", "unfrag"].into_iter().filter_map(of)
 }
 
 /// S1's two settings. Added are random holes, and the kernels after it.
@@ -192,9 +190,8 @@ pub fn thp_burst() -> Vec<Kernel> {
     both.into_iter().filter_map(of).collect()
 }
 
-/// S0's kernels, and two modern ones. Added are the first one that compacts, unfrag's own, and its
-/// idea over lists. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
-/// memory by ending one process after the other.
+/// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with
+/// the OOM killer disabled: else the killer frees memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     let kernels = [
         ("2.6.14", "", SlabRules::SLAB, false),
@@ -217,9 +214,7 @@ pub fn highorder() -> Vec<Kernel> {
             added: false,
         })
     });
-    kernels
-        .chain(compacting(&["2.6.36", "unfrag", "unfrag-lists"]))
-        .collect()
+    kernels.chain(compacting(&["2.6.36", "unfrag"])).collect()
 }
 
 /// S0's two kernels.

@@ -88,9 +88,6 @@ pub(super) enum Stepped<T> {
     Sleeps(Option<u32>),
 }
 
-/// Pageblocks' words that are read in the time of one frame's record: those of a cache line.
-const WORDS_OF_A_LINE: u64 = 8;
-
 /// The allocator with the program's pages in it.
 pub(super) struct Memory<'m> {
     pub manager: Manager<'m, Wakes>,
@@ -153,10 +150,10 @@ impl<'m> Memory<'m> {
         (all, lost)
     }
 
-    /// Frames that compaction has looked at so far, or what took as long.
+    /// Frames that compaction has looked at so far.
     fn frames_compacted(&self) -> u64 {
         let c = self.manager.inspect().compact_counters();
-        c.compact_migrate_scanned + c.compact_free_scanned + c.blocks_surveyed / WORDS_OF_A_LINE
+        c.compact_migrate_scanned + c.compact_free_scanned
     }
 
     /// One step of an operation, with the moves that it asks for.

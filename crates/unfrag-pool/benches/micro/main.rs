@@ -39,15 +39,7 @@ struct Args {
     bench: bool,
 }
 
-const ERAS: [&str; 7] = [
-    "2.6.14",
-    "v19",
-    "2.6.31",
-    "2.6.32",
-    "6.1",
-    "6.18",
-    "unfrag-lists",
-];
+const ERAS: [&str; 6] = ["2.6.14", "v19", "2.6.31", "2.6.32", "6.1", "6.18"];
 const FRAMES: u64 = 1 << 18;
 const CPU: CpuId = CpuId(0);
 

@@ -21,10 +21,9 @@ use unfrag_eras::{Builder, Manager, NullHost, Request};
 use unfrag_pool::HostMemory;
 
 /// All of them, the bound first.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 12] = [
     "array",
     "unfrag",
-    "unfrag-lists",
     "2.6.14",
     "V19",
     "2.6.32",
@@ -44,7 +43,6 @@ pub fn make<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
     match name {
         "array" => v.visit(arrays(frames, threads)),
         "unfrag" => unfrag(frames, threads, v),
-        "unfrag-lists" => era("unfrag-lists", frames, threads, v),
         "buddy_system_allocator" => {
             let mut b = FrameAllocator::new();
             b.add_frame(0, frames as usize);

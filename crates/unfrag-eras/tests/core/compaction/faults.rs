@@ -19,7 +19,7 @@ use unfrag_eras::{
     Claim, ClaimError, CpuId, Gfp, MigrateType, NodeId, Offline, Order, Pfn, ZoneId, ZoneKind,
 };
 
-const ERAS: [&str; 6] = ["2.6.36", "5.6", "5.9", "6.1", "6.18", "unfrag-lists"];
+const ERAS: [&str; 5] = ["2.6.36", "5.6", "5.9", "6.1", "6.18"];
 const PAGES: u64 = 2500;
 
 /// A page as its owner knows it.
@@ -79,8 +79,6 @@ struct Sim {
     pages: BTreeMap<u32, Page>,
     /// Blocks of other owners, which cannot be moved.
     fixed: Vec<(Pfn, u8)>,
-    /// Of so many blocks one cannot be moved.
-    fixed_one_in: u64,
     /// What is stored in each frame: the key of a page.
     memory: BTreeMap<u64, u32>,
     next_key: u32,
@@ -105,8 +103,6 @@ impl Sim {
             c: Chance(seed),
             pages: BTreeMap::new(),
             fixed: Vec::new(),
-            // The evacuator leaves pageblocks that hold one.
-            fixed_one_in: if era == "unfrag-lists" { 2000 } else { 60 },
             memory: BTreeMap::new(),
             next_key: 1,
             may_linger: 0,
@@ -123,7 +119,7 @@ impl Sim {
 
     /// One more block in use; false if there is none.
     fn grow(&mut self) -> bool {
-        let (order, movable) = match self.c.below(self.fixed_one_in) {
+        let (order, movable) = match self.c.below(60) {
             0 => (0, false),
             1 => (self.c.below(3) as u8, true),
             _ => (0, true),

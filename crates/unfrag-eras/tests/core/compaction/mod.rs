@@ -2,12 +2,10 @@
 //!
 //! - `faults`: owners, other CPUs and killed tasks get in the way of a run at every step.
 //! - `bookkeeping`: what counts as what, when a block is noticed, and what wakes the daemon.
-//! - `evacuator`: unfrag's own chooser: its cost beside the least possible one, hysteresis, ahead of demand.
 //! - `vectors`: the numbers and tables of the specification.
 //! - `against_model`: runs against the naive second model.
 
 mod against_model;
 mod bookkeeping;
-mod evacuator;
 mod faults;
 mod vectors;

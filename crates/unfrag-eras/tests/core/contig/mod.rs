@@ -22,16 +22,7 @@ use unfrag_eras::{Claim, ClaimError, CpuId, Manager, MigrateType, NodeId, Offlin
 use unfrag_eras::{Order, Pfn, ZoneConfig, ZoneId, ZoneKind};
 
 /// Every kind of placement, per-CPU lists and watermarks.
-const ERAS: [&str; 8] = [
-    "2.6.14",
-    "V19",
-    "2.6.24",
-    "2.6.32",
-    "5.9",
-    "6.1",
-    "6.18",
-    "unfrag-lists",
-];
+const ERAS: [&str; 7] = ["2.6.14", "V19", "2.6.24", "2.6.32", "5.9", "6.1", "6.18"];
 
 /// A manager, and the owner of all its movable pages.
 struct Owned {

@@ -21,11 +21,6 @@ impl Flips<'_> {
         let some = of("6.1").compact;
         self.rule("compact", &[None, some], |r| Some(&mut r.compact));
         self.rule(
-            "compact.chooser",
-            &[Chooser::Scanners, Chooser::Evacuator],
-            |r| Some(&mut compact(r)?.chooser),
-        );
-        self.rule(
             "compact.requests",
             &[CompactRequests::CostlyWithIo, CompactRequests::All],
             |r| Some(&mut compact(r)?.requests),

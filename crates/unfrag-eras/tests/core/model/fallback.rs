@@ -115,11 +115,8 @@ impl Model {
         self.push(z, pfn, order, mt, true);
     }
 
-    /// Whether at least half of a pageblock is free or used alike; our own takes any for what cannot be moved.
+    /// Whether at least half of a pageblock is free or used alike.
     fn half(&self, pfn: u64, mt: MigrateType, free: u64, movable: u64) -> bool {
-        if self.own && mt != Movable {
-            return true;
-        }
         let alike = if mt == Movable {
             movable
         } else if self.block_type(pfn) == Movable {
@@ -131,9 +128,6 @@ impl Model {
     }
 
     pub fn boost(&mut self, z: usize, wake: bool) {
-        if self.own {
-            return;
-        }
         let zone = &mut self.zones[z];
         let factor = self.sysctl.watermark_boost_factor;
         let most = zone.high * factor / 10000;

@@ -131,8 +131,6 @@ pub struct Set {
 pub struct Model {
     pub era: &'static str,
     pub family: Family,
-    /// The preset `unfrag`.
-    pub own: bool,
     /// 6.12: it steals from the largest block, and a burst of frees is over sooner.
     pub early: bool,
     pub shape: Shape,
@@ -172,7 +170,7 @@ impl Model {
                 Shape::PerType([Unmovable, Movable, Reclaimable]),
             ),
             "6.1" => (Family::Modern, Shape::Fixed),
-            "6.12" | "6.18" | "7.2" | "unfrag-lists" => (Family::Hygiene, Shape::Tuned),
+            "6.12" | "6.18" | "7.2" => (Family::Hygiene, Shape::Tuned),
             other => panic!("the model does not know {other}"),
         };
         let base = zones[0].start.0 & !1023;
@@ -186,7 +184,6 @@ impl Model {
         let mut model = Model {
             era,
             family,
-            own: era == "unfrag-lists",
             early: era == "6.12",
             shape,
             block_order,

@@ -82,13 +82,10 @@ impl World for TaskWorld<'_, '_> {
     }
 }
 
-/// Words of pageblocks that are read in the time of one frame's record: those of a cache line.
-const WORDS_OF_A_LINE: u64 = 8;
-
-/// Frames that compaction has looked at, or what took as long.
+/// Frames that compaction has looked at.
 fn frames_compacted(m: &Manager<'_, crate::kernel::World>) -> u64 {
     let c = m.inspect().compact_counters();
-    c.compact_migrate_scanned + c.compact_free_scanned + c.blocks_surveyed / WORDS_OF_A_LINE
+    c.compact_migrate_scanned + c.compact_free_scanned
 }
 
 fn waits_for_kswapd(need: Need) -> bool {

@@ -3,20 +3,19 @@
 //! It begins below what is wanted and ends an eighth above that, so that it does not run for each block. A pass that
 //! gained nothing doubles the pause before the next one.
 
-use super::super::control::{Control, Goal};
-use super::super::outcome::Mode;
+use super::control::{Control, Goal};
+use super::outcome::Mode;
 use crate::frame::{NodeId, Order, ZoneId, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::kernel::Chooser;
 use crate::manager::Manager;
 
 impl<H: Host> Manager<'_, H> {
     /// Whether kcompactd follows demand, rather than a score.
-    pub(in super::super) fn follows_demand(&self) -> bool {
-        let rules = self.policy.rules.compact;
+    pub(super) fn follows_demand(&self) -> bool {
+        let rules = &self.policy.rules;
         let is_on = self.policy.sysctl.compaction_proactiveness > 0;
-        is_on && rules.is_some_and(|r| r.chooser != Chooser::Scanners && r.proactive.is_some())
+        is_on && rules.is_sourced() && rules.compact.is_some_and(|r| r.proactive.is_some())
     }
 
     /// Counts a request for a block as large as a pageblock or larger.
@@ -24,8 +23,7 @@ impl<H: Host> Manager<'_, H> {
     #[inline(never)]
     pub(crate) fn note_huge(&mut self, node: NodeId, order: Order) {
         let block = self.frames.geometry.block_order;
-        let chooser = self.policy.rules.compact.map(|r| r.chooser);
-        if order < block || chooser.is_none_or(|c| c == Chooser::Scanners) {
+        if order < block || !self.policy.rules.is_sourced() {
             return;
         }
         if let Some(n) = self.node_mut(node) {
@@ -34,7 +32,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Pageblocks of a zone in free blocks of at least `order`, which is that of a pageblock or larger.
-    pub(in super::super) fn huge_free(&self, zone: ZoneId, order: Order) -> u32 {
+    fn huge_free(&self, zone: ZoneId, order: Order) -> u32 {
         let (block, max) = (
             self.frames.geometry.block_order,
             self.frames.geometry.max_order,
@@ -64,7 +62,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// What a node is to have free when a pass ends, if it has less than is wanted.
-    pub(in super::super) fn huge_goal(&self, node: NodeId) -> Option<Goal> {
+    pub(super) fn huge_goal(&self, node: NodeId) -> Option<Goal> {
         let n = self.node(node)?;
         let (wanted, order) = (n.huge.wanted(), n.huge.order());
         if wanted == 0 || n.kswapd_awake || self.usable_huge(node, order) >= wanted {
@@ -75,7 +73,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// A run over a zone that is to bring its node to `goal`; `None` if it is there.
-    pub(in super::super) fn ahead_control(&self, zone: ZoneId, goal: Goal) -> Option<Control> {
+    pub(super) fn ahead_control(&self, zone: ZoneId, goal: Goal) -> Option<Control> {
         let Goal { order, blocks } = goal;
         if self.movable_room(zone) == 0 {
             return None;
