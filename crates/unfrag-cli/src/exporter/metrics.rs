@@ -1,7 +1,7 @@
-//! A diagnosis in the text format of OpenMetrics.
+//! A reading of a host in the text format of OpenMetrics.
 //!
 //! Names and units by Prometheus' conventions: bytes, seconds and ratios, never pages or percent; counters
-//! end in `_total`. Zones of a node are told apart by labels.
+//! have the kernel's own names, and end in `_total`. Zones of a node are told apart by labels.
 
 use super::files;
 use super::gauges::{Labels, Named, of_zone};
@@ -10,7 +10,7 @@ use prometheus_client::encoding::text::encode as write;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use std::time::Duration;
-use unfrag_lab::doctor::work::Work;
+use unfrag_lab::doctor::work::{self, Work};
 use unfrag_lab::doctor::{Diagnosis, Evidence, Forecast, ZoneDiagnosis};
 
 /// One reading of a host.
@@ -39,7 +39,10 @@ pub fn encode(reading: &Reading, flags: PageFlags<'_>, needs: &[Need]) -> String
     zones(&mut registry, now);
     files::register(&mut registry, &reading.evidence);
     nodes(&mut registry, now);
-    now.work.iter().for_each(|w| counter(&mut registry, w));
+    if let Some(stat) = &reading.evidence.vmstat {
+        let each = now.work.iter();
+        each.for_each(|w| counter(&mut registry, w, work::kernels_name(stat, w.counter)));
+    }
     huge_pages(&mut registry, now, last.map(|(d, _)| d));
     need::register(&mut registry, needs);
     if let Some((d, _)) = last {
@@ -169,14 +172,14 @@ fn nodes(r: &mut Registry, d: &Diagnosis) {
     }
 }
 
-/// A counter, under the name that it has in vmstat.
-fn counter(r: &mut Registry, w: &Work) {
+/// A counter, under the `name` that it has in vmstat.
+fn counter(r: &mut Registry, w: &Work, name: &str) {
     let counter: Counter = Counter::default();
     counter.inc_by(w.total);
     // Begins with a capital, as a sentence: `requests …` become `Requests …`.
     let mut help = w.what.to_owned();
     help[..1].make_ascii_uppercase();
-    r.register(format!("vmstat_{}", w.counter), help, counter);
+    r.register(format!("vmstat_{name}"), help, counter);
 }
 
 fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>) {
