@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use unfrag_lab::find::recordings;
 use unfrag_linux::recording::{self, EventTable, FieldKind};
-use unfrag_linux::segments::Window;
+use unfrag_linux::segments::{Beginning, Window};
 
 /// A recording: events, snapshots of procfs, and what is known of the host.
 #[pyclass(frozen, module = "unfrag")]
@@ -39,7 +39,9 @@ impl Recording {
     ) -> PyResult<Recording> {
         let from = path.clone();
         let inner = run(py, None, move |_| {
-            recordings::recording(&from, &snapshots, release.as_deref(), &Window::default())
+            let (all, exact) = (Window::default(), Beginning::Exact);
+            let read = recordings::recording(&from, &snapshots, release.as_deref(), &all, exact);
+            read.map(|(recording, _)| recording)
         })?;
         Ok(Recording {
             inner: Arc::new(inner),

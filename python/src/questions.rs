@@ -17,7 +17,7 @@ use unfrag_lab::{
     experiment as lab_experiment, explain as lab_explain, inspect as lab_inspect,
     simulate as lab_simulate,
 };
-use unfrag_linux::segments::Window;
+use unfrag_linux::segments::{Beginning, Window};
 use unfrag_machine::scenario::Outcome;
 
 /// What an answer looks like. It is drawn when somebody looks.
@@ -175,8 +175,14 @@ pub fn replay(
             ..options
         };
         let name = name_of(&path);
-        let streamed =
-            recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;
+        let all = Window::default();
+        let streamed = recordings::streamed(
+            &path,
+            &snapshots,
+            release.as_deref(),
+            &all,
+            Beginning::PageFlags,
+        )?;
         let input = streamed.input(memory_budget);
         let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))
             .map_err(|e| e.about(&path))?;
@@ -318,6 +324,7 @@ pub fn doctor(
         let what = Examine {
             snapshot: snapshot.as_deref(),
             seconds,
+            window: Window::default(),
         };
         let (evidence, recording) = evidence(&path, &what)?;
         let mut examined = examine(&evidence).map_err(|e| e.inside(&path))?;

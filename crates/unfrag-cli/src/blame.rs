@@ -1,16 +1,20 @@
 //! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
 
 use crate::failure::Result;
-use crate::output::{Console, Progress, check_not_input, name_of, write_file};
+use crate::output::{Console, Progress, Text, check_not_input, name_of, shell_word, write_file};
 use crate::standard::say_line;
-use crate::window::WindowArgs;
+use crate::window::{WindowArgs, Within, line};
 use std::path::PathBuf;
 use unfrag_lab::blame::{blame, svg, text};
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
+use unfrag_linux::segments::Beginning;
 
 /// Holders that are shown if no other number is asked for.
 pub const HOLDERS: usize = 12;
+
+/// What begins at page flags before a window.
+pub const BEGINS: &str = "Events before it are read, but not counted, from";
 
 /// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
 ///
@@ -19,7 +23,8 @@ pub const HOLDERS: usize = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag blame samples/gcc-768M.unfrag
-  unfrag blame days --from 2026-11-28T06:00 --to 2026-11-28T18:00 --svg blame.svg
+  unfrag blame days --from 06:00 --to 18:00 --svg blame.svg
+  unfrag blame days --from 2026-11-28T06:00Z --to 2026-11-28T18:00Z
   unfrag blame days --top 30 --json")]
 pub struct Args {
     /// An .unfrag file, a directory of segments (unfrag record --system --keep), or a trace
@@ -52,17 +57,31 @@ pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
     let progress = Progress::new("reading");
     let window = args.window.window();
-    let recording = recordings::streamed(&args.file, &[], args.release.as_deref(), &window)?;
+    let recording = recordings::streamed(
+        &args.file,
+        &[],
+        args.release.as_deref(),
+        &window,
+        Beginning::PageFlags,
+    )?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let found = blame(recording.input(MEMORY_BUDGET), &name).map_err(|e| e.about(&args.file))?;
     drop(progress);
     if let Some(to) = &args.svg {
         write_file(to, svg::render(&found).as_bytes())?;
     }
+    let covered = recording.covered.as_ref();
     if args.json {
-        console.print_json(&found)?;
+        console.print_json(&Within::of(covered, &found))?;
     } else {
-        console.print(text::render(&found, args.top, &console.screen()))?;
+        let mut out = Text::from(line(covered, BEGINS));
+        out.append(&text::render(
+            &found,
+            args.top,
+            &shell_word(&args.file),
+            &console.screen(),
+        ));
+        console.print(out)?;
     }
     if let Some(to) = &args.svg {
         say_line(format!("wrote {}", name_of(to)));

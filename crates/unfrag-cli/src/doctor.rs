@@ -1,12 +1,19 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
+mod gate;
+
+use gate::Gate;
+
 use crate::failure::{Failure, Result};
-use crate::output::{Console, check_not_input, name_of, write_file};
-use crate::quantity::page_size;
+use crate::no_kernel::NoKernel;
+use crate::output::{Console, Text, check_not_input, name_of, write_file};
+use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
-use crate::window;
+use crate::window::{WindowArgs, Within, line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use unfrag_lab::doctor::gate::{Needs, render};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence};
@@ -14,6 +21,7 @@ use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::Covered;
 use unfrag_linux::{Error, file};
 
 /// Say what is wrong with memory, of this host or a snapshot, and what to change
@@ -29,20 +37,29 @@ use unfrag_linux::{Error, file};
   unfrag doctor
   unfrag doctor --huge 64
   unfrag doctor --for 2
+  unfrag doctor --need 20x4M --need 64x2M@node0 --after drop,compact
+  unfrag doctor --need 1x2M --check || echo \"not enough memory: not started\"
   unfrag doctor --map --html map.html
   unfrag doctor samples/gcc-768M.unfrag --json
-  unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
+  unfrag doctor samples/gcc-768M.unfrag --to 30s
+  unfrag doctor --release 4.9 - < /proc/buddyinfo")]
 pub struct Args {
-    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
+    /// An .unfrag file, a directory of segments, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
     /// procfs pasted into one text; - for standard input; this host if none is given
     #[arg(value_name = "FILE|DIR|-", default_value = "/proc")]
     path: PathBuf,
     /// Can N huge pages be had, and how? Of 2 MiB, or of the size that this host's files tell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     huge: Option<u64>,
+    #[command(flatten)]
+    gate: Gate,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
-    #[arg(long, value_name = "RELEASE")]
-    kernel: Option<String>,
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    #[command(flatten)]
+    kernel: NoKernel,
     /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     page_size: Option<u64>,
@@ -54,7 +71,7 @@ pub struct Args {
     snapshot: Option<String>,
     /// How long to watch this host, in seconds or as 10m: from 30 s on it is read every ten seconds, which a lasting
     /// setting needs before it is advised; 0 for one reading
-    #[arg(long = "for", value_name = "TIME", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.0))]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
     #[arg(long, conflicts_with = "json")]
@@ -80,31 +97,28 @@ struct Answer {
 #[derive(Serialize)]
 struct Json<'a> {
     huge: Option<Answer>,
+    needs: Option<Needs>,
     diagnosis: &'a Diagnosis,
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    let seconds = text.parse().ok().or_else(|| {
-        let whole = window::seconds(text).ok()?;
-        u32::try_from(whole).ok().map(f64::from)
-    });
-    match seconds {
-        Some(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
-        _ => Err("seconds from 0 to 86400, such as 10 or 0.5, or a time such as 10m".into()),
-    }
-}
-
-/// Carries it out.
+/// Carries it out; the exit status that the answer has for those who ask for one.
 ///
 /// # Errors
 /// If there is nothing to examine, or it is not what a kernel writes.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args) -> Result<ExitCode> {
+    args.gate.settled(done(args))
+}
+
+fn done(args: &Args) -> Result<ExitCode> {
+    args.gate.check(args.huge)?;
     if let Some(to) = &args.html {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
-    let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
-    if let Some(release) = &args.kernel {
+    let is_json = args.json || args.gate.is_json();
+    let console = Console::beside([("--html", args.html.as_deref())], is_json)?;
+    args.kernel.check()?;
+    if let Some(release) = &args.release {
         Era::of(release).map_err(|e| {
             Failure::usage(
                 e.to_string(),
@@ -114,31 +128,49 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let what = Examine {
         snapshot: args.snapshot.as_deref(),
-        seconds: args.seconds,
+        // Who asks for a line alone gets no rates.
+        seconds: args.gate.line().map_or(args.seconds, |_| 0.0),
+        window: args.window.window(),
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
     evidence.with_page_size(args.page_size);
     if evidence.host.release.is_none() {
-        evidence.host.release.clone_from(&args.kernel);
+        evidence.host.release.clone_from(&args.release);
     }
     let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
-    let given = args.recording.as_deref().map(input_recording).transpose()?;
-    if let Some(recording) = given.or(within) {
-        let name = args.recording.as_ref().unwrap_or(&args.path);
-        let name = name.file_name().unwrap_or_default().to_string_lossy();
-        predict::predict(&mut examined.diagnosis, &recording, &name)?;
-    }
+    let needs = args.gate.judge(&evidence, &examined, args.huge)?;
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;
     }
-    show(args, &examined, console)?;
+    let status = args.gate.status(needs.as_ref());
+    if let Some((format, n)) = args.gate.line().zip(needs.as_ref()) {
+        // The status stays the answer's if nobody reads the line.
+        match console.print(format.print(n)) {
+            Ok(()) | Err(Failure::ReaderGone) => {}
+            Err(failure) => return Err(failure),
+        }
+    } else {
+        let given = args.recording.as_deref().map(input_recording).transpose()?;
+        if let Some(recording) = given.or(within) {
+            let name = args.recording.as_ref().unwrap_or(&args.path);
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
+            predict::predict(&mut examined.diagnosis, &recording, &name)?;
+        }
+        show(args, &examined, evidence.covered.as_ref(), needs, console)?;
+    }
     if let Some(path) = &args.html {
         say_line(format!("wrote {}", name_of(path)));
     }
-    Ok(())
+    Ok(status)
 }
 
-fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
+fn show(
+    args: &Args,
+    x: &Examined,
+    covered: Option<&Covered>,
+    needs: Option<Needs>,
+    console: Console,
+) -> Result<()> {
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
@@ -152,28 +184,42 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
             commands,
         }
     });
-    if args.json {
-        return console.print_json(&Json {
+    if args.json || args.gate.is_json() {
+        let json = Json {
             huge: answer,
+            needs,
             diagnosis: d,
-        });
+        };
+        return console.print_json(&Within::of(covered, &json));
     }
     if args.map {
         return console.print(map::terminal(x, &screen));
     }
-    match answer {
-        None => console.print(text::render(d, &screen)),
-        Some(a) => {
-            let mut out = format!("{}\n", a.answer);
-            for c in &a.commands {
-                out += &format!("  {c}\n");
-            }
+    let mut out = String::new();
+    if let Some(a) = &answer {
+        out += &format!("{}\n", a.answer);
+        for c in &a.commands {
+            out += &format!("  {c}\n");
+        }
+    }
+    match &needs {
+        Some(n) => {
+            out += &line(covered, "");
+            out += &render(n);
+        }
+        None if answer.is_some() => {
+            out += &line(covered, "");
             for note in &d.notes {
                 out += &format!("note: {}\n", printable(note));
             }
-            console.print(out)
+        }
+        None => {
+            let mut out = Text::from(line(covered, ""));
+            out.append(&text::render(d, &screen));
+            return console.print(out);
         }
     }
+    console.print(out)
 }
 
 fn input_recording(path: &Path) -> Result<Recording> {

@@ -1,13 +1,15 @@
 //! `unfrag explain`: why allocations failed, from a kernel log.
 
 use crate::failure::{Failure, Result};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, shell_word};
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use unfrag_lab::explain::{Explanation, explain, text};
+use std::process::ExitCode;
+use unfrag_lab::explain::{Explanation, explain, found, text};
 use unfrag_linux::Error;
+use unfrag_linux::paste::Mark;
 
 /// Say why allocations failed, from a kernel log
 ///
@@ -18,7 +20,8 @@ use unfrag_linux::Error;
 #[command(after_help = "Examples:
   unfrag explain samples/page-allocation-failure.log
   dmesg | unfrag explain -
-  unfrag explain --journal --json")]
+  unfrag explain --journal --json
+  unfrag explain --check samples/page-allocation-failure.log || echo \"allocations failed\"")]
 pub struct Args {
     /// The log; - for standard input
     #[arg(value_name = "FILE", required_unless_present = "journal")]
@@ -29,22 +32,48 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Say in one line of at most 80 signs whether anything failed; exit status 0 no failure, 1 failures, 3 not known, as
+    /// lines were not understood or are missing, 2 the log cannot be read
+    #[arg(long)]
+    check: bool,
 }
 
-/// Carries it out.
+/// Carries it out; the exit status is the answer's with `--check`.
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match done(args) {
+        Err(failure) if args.check => {
+            failure.report();
+            Ok(ExitCode::from(2))
+        }
+        done => done,
+    }
+}
+
+fn done(args: &Args) -> Result<ExitCode> {
     let answer = match &args.path {
         None => of_host()?,
-        Some(path) if path == Path::new("-") => explain(io::stdin().lock())?,
+        Some(path) if path == Path::new("-") => explained(io::stdin().lock(), "-")?,
         Some(path) => of_file(path)?,
     };
-    if args.json {
-        return print_json(&answer);
+    let found = found::found(&answer);
+    let printed = match (args.json, args.check) {
+        (true, _) => print_json(&answer),
+        (false, true) => print(format!("{}\n", found.line)),
+        (false, false) => print(text::render(&answer)),
+    };
+    match printed {
+        // The status stays the answer's if nobody reads it.
+        Err(Failure::ReaderGone) if args.check => {}
+        printed => printed?,
     }
-    print(text::render(&answer))
+    Ok(match (args.check, found.any) {
+        (true, Some(true)) => ExitCode::from(1),
+        (true, None) => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// This host's log, with what it may lack.
@@ -78,7 +107,38 @@ fn of_file(path: &Path) -> Result<Explanation> {
         total,
         progress: Progress::new("reading the log"),
     };
-    explain(log).map_err(|e| e.inside(path).into())
+    explained(log, &shell_word(path)).map_err(|e| e.inside(path).into())
+}
+
+/// Explains a text; of one that is no log, but what `unfrag paste` printed, it is said who reads it. `path` is what the
+/// shell calls it.
+fn explained(text: impl Read, path: &str) -> unfrag_lab::error::Result<Explanation> {
+    let mut noting = Noting {
+        text,
+        mark: Mark::default(),
+    };
+    let mut answer = explain(&mut noting)?;
+    if noting.mark.is_there() && answer.reports.is_empty() {
+        answer.notes.push(format!(
+            "this is what `unfrag paste` printed: it tells how memory stands, and holds no kernel log; \
+             `unfrag doctor {path}` reads it"
+        ));
+    }
+    Ok(answer)
+}
+
+/// A text of which is noted whether a paste is in it.
+struct Noting<R> {
+    text: R,
+    mark: Mark,
+}
+
+impl<R: Read> Read for Noting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.text.read(buffer)?;
+        self.mark.look(&buffer[..n]);
+        Ok(n)
+    }
 }
 
 /// A file whose reading is shown.

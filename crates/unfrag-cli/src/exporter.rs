@@ -15,6 +15,7 @@ mod server;
 
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use crate::quantity::seconds;
 use crate::standard::say_line;
 use metrics::{PageFlags, Reading};
 use need::Need;
@@ -44,8 +45,8 @@ pub struct Args {
     /// Where procfs is, such as /host/proc in a container
     #[arg(long, value_name = "DIR", default_value = "/proc")]
     proc: PathBuf,
-    /// Seconds between two readings of the page flags; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// Time between two readings of the page flags, such as 300, 5m or 1h; 0 for none
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = seconds)]
     page_flags_every: u64,
     /// Huge pages that this host must be able to give, such as 512 or 512@node1; may be given several times. They are
     /// exported for the alerts that compare what can be had with them

@@ -58,7 +58,7 @@ impl From<unfrag_lab::error::Error> for Failure {
             lab::Cause::Input(input) => Failure::Input(input),
             lab::Cause::Scenario(scenario) => Failure::Scenario(scenario),
             lab::Cause::NoWindow => Failure::usage(
-                "--from and --to choose of an .unfrag file, or of a directory of segments",
+                "--from and --to choose of what was recorded, and this host is looked at as it is now",
                 remedy(&e.remedy),
             ),
             lab::Cause::Question(what) => Failure::usage(what, remedy(&e.remedy)),
@@ -194,7 +194,9 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
             "record again with a larger --buffer, as events were lost; to see the replay all the same, add --any-share"
                 .into()
         }
-        Remedy::NameSnapshot => "leave them out, or choose with --snapshot".into(),
+        Remedy::NameRecording => {
+            "leave them out, or give a recording, a directory of segments, or dated copies of procfs".into()
+        }
         other => other.to_string().into(),
     }
 }

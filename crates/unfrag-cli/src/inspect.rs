@@ -1,10 +1,10 @@
 //! `unfrag inspect`: the indexes of fragmentation of a snapshot, a recording or this host; two of them compared.
 
 use crate::failure::{Failure, Result};
-use crate::output::{print, print_json};
+use crate::output::{Text, print, print_json};
 use crate::quantity::page_size;
 use crate::terminal;
-use crate::window::WindowArgs;
+use crate::window::{WindowArgs, Within, line};
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::moments::moments;
 use unfrag_lab::find::snapshots::is_stdin;
@@ -66,10 +66,13 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let name = args.snapshot.first().map(String::as_str);
     let inspection = moments(&args.path, name, args.page_size, &args.window.window())?;
+    let covered = inspection.covered.as_ref();
     if args.json {
-        print_json(&inspection)
+        print_json(&Within::of(covered, &inspection))
     } else {
-        print(text::render(&inspection, &terminal::screen()))
+        let mut out = Text::from(line(covered, ""));
+        out.append(&text::render(&inspection, &terminal::screen()));
+        print(out)
     }
 }
 

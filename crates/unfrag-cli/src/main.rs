@@ -15,6 +15,7 @@
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
 //! - [`redact`]: a recording that can be shared.
+//! - [`paste`]: a host as a few lines of text for an issue or a chat.
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
@@ -22,7 +23,8 @@
 //! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
-//! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
+//! cannot be written, 2 for a wrong command line; where a script asks (`--check` and the formats of `doctor`, `explain
+//! --check`) it is the answer's. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 // Text goes to the standard streams through `standard` alone.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -36,8 +38,10 @@ mod exporter;
 mod failure;
 mod import;
 mod inspect;
+mod no_kernel;
 mod output;
 mod own_memory;
+mod paste;
 mod profile;
 mod progress;
 mod quantity;
@@ -91,6 +95,7 @@ enum Command {
     Simulate(simulate::Args),
     Slab(slab::Args),
     Profile(profile::Args),
+    Paste(paste::Args),
     Calibrate(calibrate::Args),
     Redact(redact::Args),
 }
@@ -125,14 +130,21 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => record::snapshot(&args),
         #[cfg(target_os = "linux")]
         Command::Guardian(args) => record::guard(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Explain(args) => explain::run(&args),
+        Command::Doctor(args) => match doctor::run(&args) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
+        Command::Explain(args) => match explain::run(&args) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Command::Blame(args) => blame::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Slab(args) => slab::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Paste(args) => paste::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Redact(args) => redact::run(&args),
     };

@@ -3,12 +3,13 @@
 pub mod table;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, Progress, check_not_input, write_file};
-use crate::window::WindowArgs;
+use crate::output::{Console, Progress, Text, check_not_input, write_file};
+use crate::window::{WindowArgs, Within, line};
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
 use unfrag_lab::profile::{Identity, Profile};
 use unfrag_linux::Error;
+use unfrag_linux::segments::Beginning;
 
 /// Say what a recorded command does to memory: pages by use and life, files, slab objects, program by program
 ///
@@ -45,11 +46,12 @@ pub fn run(args: &Args) -> Result<()> {
         .try_for_each(|to| check_not_input(to, &args.file))?;
     let console = Console::beside([("--output", args.output.as_deref())], args.json)?;
     let progress = Progress::new("reading");
-    let rec = recordings::recording(
+    let (rec, covered) = recordings::recording(
         &args.file,
         &[],
         args.release.as_deref(),
         &args.window.window(),
+        Beginning::Exact,
     )?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut content =
@@ -63,8 +65,10 @@ pub fn run(args: &Args) -> Result<()> {
         write_file(path, profile.to_toml()?.as_bytes())?;
     }
     if args.json {
-        console.print_json(&profile)
+        console.print_json(&Within::of(Some(&covered), &profile))
     } else {
-        console.print(table::render(&profile, &console.screen()))
+        let mut out = Text::from(line(Some(&covered), ""));
+        out.append(&table::render(&profile, &console.screen()));
+        console.print(out)
     }
 }

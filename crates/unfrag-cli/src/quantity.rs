@@ -55,6 +55,60 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Nanoseconds of a time: a number with a unit, such as 0.5s, 60s, 5m, 36h or 7d; without one, of seconds.
+///
+/// # Errors
+/// Says what a time looks like.
+pub fn nanoseconds(text: &str) -> Result<u64, String> {
+    let bad =
+        || format!("`{text}` is no time; give a number and a unit, such as 60s, 5m, 36h or 7d");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(bad()),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.contains('.') || part.len() > 9 || number.ends_with('.') {
+        return Err(bad());
+    }
+    let whole: u64 = whole.parse().map_err(|_| bad())?;
+    let part: u64 = format!("{part:0<9}").parse().map_err(|_| bad())?;
+    let ns = whole
+        .checked_mul(1_000_000_000)
+        .and_then(|w| w.checked_add(part));
+    ns.and_then(|n| n.checked_mul(seconds)).ok_or_else(bad)
+}
+
+/// Whole seconds of a time.
+///
+/// # Errors
+/// Says what a time looks like.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    const SECOND: u64 = 1_000_000_000;
+    match nanoseconds(text)? {
+        ns if ns % SECOND == 0 => Ok(ns / SECOND),
+        _ => Err(format!("`{text}` has a part of a second")),
+    }
+}
+
+/// Seconds between two readings: a time, of no more than a day.
+///
+/// # Errors
+/// Says what a time looks like, and what its bounds are.
+pub fn interval(text: &str, least: f64) -> Result<f64, String> {
+    let seconds = nanoseconds(text)? as f64 / 1e9;
+    match (least..=86_400.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err(format!("a time from {least} s to a day, such as 10s or 5m")),
+    }
+}
+
 /// A page size on the command line.
 ///
 /// # Errors
@@ -75,6 +129,38 @@ mod tests {
     fn counts_are_grouped_by_thousands() {
         assert_eq!(counted(1_509_360, "event"), "1,509,360 events");
         assert_eq!(counted(1, "snapshot"), "1 snapshot");
+    }
+
+    #[test]
+    fn times_are_read_with_and_without_units() {
+        for (text, seconds) in [
+            ("1", 1.0),
+            ("0.5", 0.5),
+            ("0.5s", 0.5),
+            ("1.5m", 90.0),
+            ("2h", 7200.0),
+            ("1d", 86_400.0),
+        ] {
+            assert_eq!(interval(text, 0.0), Ok(seconds), "{text}");
+        }
+        for bad in [
+            "",
+            "s",
+            ".5",
+            "1.",
+            "1.5.2",
+            "-1",
+            "1e3",
+            "nan",
+            "inf",
+            "1x",
+            "2d",
+            "99999999999d",
+        ] {
+            assert!(interval(bad, 0.0).is_err(), "{bad}");
+        }
+        assert!(interval("0.001", 0.01).is_err());
+        assert!(seconds("1.5").is_err() && seconds("1.5m") == Ok(90));
     }
 
     #[test]

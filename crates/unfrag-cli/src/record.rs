@@ -8,9 +8,8 @@ mod said;
 
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_directory, json, name_of, write_recording};
-use crate::quantity::{bytes, size, thousands};
+use crate::quantity::{bytes, seconds, size, thousands};
 use crate::standard::say;
-use crate::window::seconds;
 use said::{NotTaken, names, not_taken};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -34,7 +33,7 @@ use unfrag_linux::share::Share;
 /// --system is given; its exit status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording\n  unfrag record --system --for-later --for 10m"
 )]
 pub struct Args {
     /// File to write; - for the standard output, and what the command prints then goes to the standard error
@@ -53,6 +52,9 @@ pub struct Args {
     /// How long, such as 60s, 5m, 1h, or with --keep 7d
     #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
     time: Option<Duration>,
+    /// Record all that any later question needs: --slab and --processes
+    #[arg(long, conflicts_with = "anonymous")]
+    for_later: bool,
     /// Record what slab caches allocate and free, too: several times as many events
     #[arg(long)]
     slab: bool,
@@ -150,9 +152,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = Options {
         scope,
         output: output.clone(),
-        slab: args.slab,
+        slab: args.slab || args.for_later,
         events: args.event.clone(),
-        processes: args.processes,
+        processes: args.processes || args.for_later,
         anonymous: args.anonymous,
         command_line: args.command_line,
         buffer: args.buffer.map(|b| b as usize),
@@ -165,6 +167,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let keep = Keep {
             bytes,
             segment: args.segment,
+            tell: match args.json {
+                true => |_, _| {},
+                false => long::say_rate,
+            },
         };
         let mut found = vec![];
         let tell = &mut |f: Found| {
@@ -175,7 +181,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             found.push(f);
         };
         let done = record::record_in_segments(&options, keep, guardian, tell)?;
-        return long::report(done, &found, &output, args.json);
+        return long::report(done, &found, &output, bytes, args.json);
     }
     let done = record::record(&options, guardian)?;
     let mut summary = Summary::of(&done.recording)?;

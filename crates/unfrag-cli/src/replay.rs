@@ -3,11 +3,13 @@
 mod watcher;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
+use crate::output::{
+    Console, Progress, Text, check_directory, check_not_input, name_of, write_file,
+};
 use crate::own_memory::most_memory;
 use crate::quantity;
 use crate::standard::say_line;
-use crate::window::WindowArgs;
+use crate::window::{WindowArgs, Within, line};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
@@ -20,7 +22,11 @@ use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self, Report};
 use unfrag_linux::Error;
 use unfrag_linux::input_text::escaped_path;
+use unfrag_linux::segments::{Beginning, Covered};
 use watcher::Watcher;
+
+/// What begins at page flags before a window.
+const BEGINS: &str = "The replay, and what it counts, begins at";
 
 /// Replay a recording: what would memory have looked like under another kernel or setting?
 ///
@@ -182,7 +188,7 @@ pub fn run(args: &Args) -> Result<()> {
         .map_err(|e| e.about(&args.file))?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;
-    write(args, &report, console)?;
+    write(args, &report, recording.covered.as_ref(), console)?;
     if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
         let trees = quantity::counted(trees, "snapshot");
         let broke = report.kernels.iter().any(|k| k.broke_down.is_some());
@@ -225,6 +231,7 @@ fn read(args: &Args) -> Result<Streamed> {
         &args.snapshots,
         args.release.as_deref(),
         &args.window.window(),
+        Beginning::PageFlags,
     )?;
     let recording = &streamed.recording;
     if recording.meta.kernel_release.is_empty() {
@@ -273,7 +280,7 @@ fn options(args: &Args) -> replay::Options {
     }
 }
 
-fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
+fn write(args: &Args, report: &Report, covered: Option<&Covered>, console: Console) -> Result<()> {
     let put = |path: &Option<PathBuf>, render: fn(&Report) -> String| match path {
         Some(path) => write_file(path, render(report).as_bytes()),
         None => Ok(()),
@@ -281,11 +288,14 @@ fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
     put(&args.html, html::render)?;
     put(&args.svg, svg::render)?;
     if args.json {
-        console.print_json(report)?;
-    } else if report.observe.is_some() {
-        console.print(observed::render(report, console.screen().width.min(110)))?;
+        console.print_json(&Within::of(covered, report))?;
     } else {
-        console.print(terminal::render(report, &console.screen()))?;
+        let mut out = Text::from(line(covered, BEGINS));
+        out.append(&match report.observe {
+            Some(_) => observed::render(report, console.screen().width.min(110)),
+            None => terminal::render(report, &console.screen()),
+        });
+        console.print(out)?;
     }
     for path in [&args.html, &args.svg].into_iter().flatten() {
         say_line(format!("wrote {}", name_of(path)));

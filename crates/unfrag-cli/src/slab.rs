@@ -3,14 +3,15 @@
 mod table;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, Progress, check_not_input, write_file};
+use crate::output::{Console, Progress, Text, check_not_input, write_file};
 use crate::quantity;
+use crate::window::{WindowArgs, Within, line};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
 use unfrag_lab::slab::{Options, replay};
 use unfrag_linux::procfs::SlabInfo;
-use unfrag_linux::segments::Window;
+use unfrag_linux::segments::Beginning;
 use unfrag_slab::{Design, FirstAttempt, Rules};
 
 /// Replay a slab trace on SLAB, SLUB and SLQB: pages, waste and page orders side by side
@@ -24,8 +25,10 @@ use unfrag_slab::{Design, FirstAttempt, Rules};
   unfrag slab samples/slab-find.unfrag --allocator slub --slub-max-order 0 --json
   unfrag slab samples/slab-find.unfrag --allocator slab --cpus 8 --slabinfo slabinfo")]
 pub struct Args {
-    /// A trace with slab events (trace.dat, perf.data, text), or an .unfrag file of one
+    /// A trace with slab events (trace.dat, perf.data, text), an .unfrag file of one, or a directory of segments
     file: PathBuf,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Allocators, separated by commas
     #[arg(
         long,
@@ -141,7 +144,13 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     let progress = Progress::new("reading");
-    let rec = recordings::recording(&args.file, &[], args.release.as_deref(), &Window::default())?;
+    let (rec, covered) = recordings::recording(
+        &args.file,
+        &[],
+        args.release.as_deref(),
+        &args.window.window(),
+        Beginning::Exact,
+    )?;
     progress.message("replaying".into());
     let options = Options {
         designs,
@@ -156,9 +165,11 @@ pub fn run(args: &Args) -> Result<()> {
         write_file(path, SlabInfo::of(&only.infos).write().as_bytes())?;
     }
     if args.json {
-        console.print_json(&report)
+        console.print_json(&Within::of(Some(&covered), &report))
     } else {
-        console.print(table::render(&report, &console.screen()))
+        let mut out = Text::from(line(Some(&covered), ""));
+        out.append(&table::render(&report, &console.screen()));
+        console.print(out)
     }
 }
 

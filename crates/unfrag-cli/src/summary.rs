@@ -1,8 +1,10 @@
 //! `unfrag summary`: what a trace alone tells, without snapshots; with other questions of the same recording beside it.
 
-use crate::blame::HOLDERS;
+use crate::blame::{BEGINS, HOLDERS};
 use crate::failure::{Failure, Result};
-use crate::output::{Progress, Text, print, print_json};
+use crate::no_kernel::NoKernel;
+use crate::output::{Progress, Text, print, print_json, shell_word};
+use crate::window::{WindowArgs, Within, line};
 use crate::{profile, terminal};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,8 +14,7 @@ use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::profile::Identity;
 use unfrag_lab::summary::text;
 use unfrag_lab::together::{Answers, Questions, ask};
-use unfrag_linux::recording::Recording;
-use unfrag_linux::segments::Window;
+use unfrag_linux::segments::{Beginning, Window};
 use unfrag_linux::{Error, Options, file};
 
 /// Say what a trace alone tells, without snapshots: who asks for what, what failed, what was done about it
@@ -25,16 +26,20 @@ use unfrag_linux::{Error, Options, file};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag summary samples/gcc-768M.unfrag
-  unfrag summary --kernel 6.1.0 --top 5 - < trace.dat
+  unfrag summary --release 6.1.0 --top 5 - < trace.dat
   unfrag summary samples/gcc-768M.unfrag --blame --profile --json")]
 pub struct Args {
     /// A trace (trace.dat, perf.data, text, also compressed), an .unfrag file, or a directory of segments; - is the
     /// standard input
     #[arg(value_name = "FILE|DIR|-")]
     file: PathBuf,
-    /// Kernel that was traced (`uname -r`), where the trace does not say
-    #[arg(long, value_name = "RELEASE")]
-    kernel: Option<String>,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// Kernel that was recorded (`uname -r`), where the recording does not say
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    #[command(flatten)]
+    kernel: NoKernel,
     /// Rows of each list; --json has all of them
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -54,7 +59,14 @@ pub struct Args {
 /// # Errors
 /// If the trace cannot be read, or a question not be answered.
 pub fn run(args: &Args) -> Result<()> {
+    args.kernel.check()?;
     let progress = Progress::new("reading");
+    let window = args.window.window();
+    // What was held before the window tells who spoils blocks in it.
+    let beginning = match args.blame {
+        true => Beginning::PageFlags,
+        false => Beginning::Exact,
+    };
     let is_stdin = args.file == Path::new("-");
     if is_stdin && args.profile {
         return Err(Failure::usage(
@@ -64,11 +76,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let (streamed, source) = match is_stdin {
         true => (
-            Streamed::of(standard_input(args.kernel.as_deref())?),
+            standard_input(args.release.as_deref(), &window, beginning)?,
             "standard input".to_owned(),
         ),
         false => (
-            recordings::streamed(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
+            recordings::streamed(&args.file, &[], args.release.as_deref(), &window, beginning)?,
             args.file.display().to_string(),
         ),
     };
@@ -88,17 +100,23 @@ pub fn run(args: &Args) -> Result<()> {
         true => e,
         false => e.about(&args.file),
     };
+    let covered = streamed.covered.clone();
+    let covered = covered.as_ref();
     let answers = ask(streamed, &source, &name, questions, MEMORY_BUDGET).map_err(about)?;
     drop(progress);
     match (args.json, args.blame || args.profile) {
-        (true, true) => print_json(&answers),
-        (true, false) => print_json(&answers.summary),
-        (false, _) => print(rendered(&answers, args.top)),
+        (true, true) => print_json(&Within::of(covered, &answers)),
+        (true, false) => print_json(&Within::of(covered, &answers.summary)),
+        (false, _) => {
+            let mut out = Text::from(line(covered, BEGINS));
+            out.append(&rendered(&answers, &args.file, args.top));
+            print(out)
+        }
     }
 }
 
 /// The answers, one below the other.
-fn rendered(answers: &Answers, top: usize) -> Text {
+fn rendered(answers: &Answers, file: &Path, top: usize) -> Text {
     let screen = terminal::screen();
     let mut out = text::render(&answers.summary, top, &screen);
     let head = |out: &mut Text, title: &str| {
@@ -110,7 +128,12 @@ fn rendered(answers: &Answers, top: usize) -> Text {
             &mut out,
             "Who holds the kernel memory that spoils pageblocks",
         );
-        out.append(&blame::text::render(blame, top.max(HOLDERS), &screen));
+        out.append(&blame::text::render(
+            blame,
+            top.max(HOLDERS),
+            &shell_word(file),
+            &screen,
+        ));
     }
     if let Some(profile) = &answers.profile {
         head(&mut out, "What the command does to memory");
@@ -130,7 +153,11 @@ fn identity(file: &Path, name: &str) -> Result<Identity> {
 const CAP: u64 = 8 << 30;
 
 /// A recording of any format from the standard input.
-fn standard_input(release: Option<&str>) -> Result<Recording> {
+fn standard_input(
+    release: Option<&str>,
+    window: &Window,
+    beginning: Beginning,
+) -> Result<Streamed> {
     let name = Path::new("standard input");
     let mut data = vec![];
     let read = io::stdin().lock().take(CAP).read_to_end(&mut data);
@@ -147,5 +174,9 @@ fn standard_input(release: Option<&str>) -> Result<Recording> {
     if recording.meta.kernel_release.is_empty() {
         recording.meta.kernel_release = release.unwrap_or_default().to_owned();
     }
-    Ok(recording)
+    let mut streamed = Streamed::of(recording);
+    streamed
+        .cut(window, beginning)
+        .map_err(|e| e.in_file(name))?;
+    Ok(streamed)
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, Screen, Text, print, print_json_line};
+use crate::quantity::interval;
 use crate::terminal;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use unfrag_lab::top::show::Shown;
 use unfrag_lab::top::text::{self, Style};
 use unfrag_lab::top::{View, directory, replayed};
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::segments::Window;
+use unfrag_linux::segments::{Beginning, Window};
 
 /// Watch memory: blocks as a coloured map, rates of events, how long allocations waited
 ///
@@ -33,8 +34,8 @@ pub struct Args {
     /// Directory that a pool writes to, an .unfrag file to replay, or /proc
     #[arg(value_name = "DIR|FILE")]
     path: PathBuf,
-    /// Seconds between two pictures; of a replay at most
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    /// Time between two pictures, such as 2, 0.5s or 1m; of a replay at most
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.01))]
     interval: f64,
     /// Pictures, then end; without a terminal, one of a directory, and all of a replay
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -55,15 +56,6 @@ fn kernels() -> PossibleValuesParser {
     named.collect::<Vec<_>>().into()
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    let s: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if (0.01..=86_400.0).contains(&s) {
-        Ok(s)
-    } else {
-        Err("it must be from 0.01 to 86400".into())
-    }
-}
-
 /// Carries it out.
 ///
 /// # Errors
@@ -73,7 +65,13 @@ pub fn run(args: &Args) -> Result<()> {
     if args.path.is_dir() {
         return follow(args, &mut pictures);
     }
-    let recording = recordings::streamed(&args.path, &[], None, &Window::default())?;
+    let recording = recordings::streamed(
+        &args.path,
+        &[],
+        None,
+        &Window::default(),
+        Beginning::PageFlags,
+    )?;
     let name = args.path.file_name().unwrap_or_default().to_string_lossy();
     let options = Options {
         kernels: args.kernel.iter().cloned().collect(),

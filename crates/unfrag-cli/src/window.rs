@@ -1,13 +1,20 @@
-//! A window of time over a recording: `--from` and `--to`.
+//! A window of time over a recording: `--from` and `--to`, and what an answer says of it.
+//!
+//! Invariant: each command takes the same moments, and says what its window is in the same words: a line before its text,
+//! and `window` in its JSON. Nothing is said where all was asked for.
 
-use unfrag_linux::segments::{Moment, Window};
+use crate::quantity::nanoseconds;
+use chrono::{DateTime, Days, Local, NaiveDate, Offset, TimeZone};
+use serde::Serialize;
+use unfrag_linux::segments::{Covered, CoveredData, Moment, Window};
 use unfrag_linux::snapshots;
 
 /// The window of a recording that is read.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct WindowArgs {
-    /// Begin here: a date in UTC, such as 2026-11-28T06:00:00, or a time after the recording's beginning, such as 90m or
-    /// 26h; further back if page flags are, from which a replay can begin
+    /// Begin here: a time of day such as 02:00, the last one that was recorded; `yesterday 02:00`; a date such as
+    /// 2026-11-28T06:00, by this host's clock, or in UTC with a Z behind it; or a time after the recording's beginning, such as 90m or
+    /// 5400 (seconds)
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     from: Option<Moment>,
     /// End before this moment
@@ -21,52 +28,143 @@ impl WindowArgs {
         Window {
             from: self.from,
             to: self.to,
+            ahead_of_utc,
         }
     }
 }
 
-/// Seconds of a time: a number with a unit, such as 60s, 5m, 36h or 7d; without one, seconds.
-///
-/// # Errors
-/// Says what a time looks like.
-pub fn seconds(text: &str) -> Result<u64, String> {
-    let bad =
-        || format!("`{text}` is no time; give a number and a unit, such as 60s, 5m, 36h or 7d");
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "s" | "" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(bad()),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    number.checked_mul(seconds).ok_or_else(bad)
+/// An answer as JSON, with the window that it is about, if one was chosen.
+#[derive(Serialize)]
+pub struct Within<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<CoveredData>,
+    #[serde(flatten)]
+    answer: &'a T,
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
-    // A date without seconds, or a day alone, is one as well.
-    let dates = [
-        text.to_owned(),
-        format!("{text}:00"),
-        format!("{text}T00:00:00"),
-    ];
-    if text.contains('-')
-        && let Some(at) = dates.iter().find_map(|d| snapshots::date(d))
-    {
-        return Ok(Moment::At(at));
+impl<T> Within<'_, T> {
+    /// An answer about what is covered.
+    pub fn of<'a>(covered: Option<&Covered>, answer: &'a T) -> Within<'a, T> {
+        Within {
+            window: covered.and_then(Covered::data),
+            answer,
+        }
     }
-    let ns = seconds(text)
-        .ok()
-        .and_then(|s| s.checked_mul(1_000_000_000));
-    ns.map(Moment::After).ok_or_else(|| {
+}
+
+/// The line that says what the window is, before an answer's text; none where all was asked for. `begins` says what begins
+/// at page flags before it.
+pub fn line(covered: Option<&Covered>, begins: &str) -> String {
+    let sentence = covered.and_then(|c| c.sentence(begins));
+    sentence.map_or(String::new(), |s| s + "\n")
+}
+
+/// Nanoseconds by which this host's clock is ahead of UTC at a date, in nanoseconds since 1970.
+fn ahead_of_utc(date: u64) -> i64 {
+    let date = DateTime::from_timestamp_nanos(i64::try_from(date).unwrap_or(i64::MAX));
+    let offset = Local.offset_from_utc_datetime(&date.naive_utc());
+    i64::from(offset.fix().local_minus_utc()) * 1_000_000_000
+}
+
+/// The date, in nanoseconds since 1970, of what this host's clock shows then; the earlier of two. `None` where the clock
+/// was put forward over it.
+fn by_own_clock(shown: u64) -> Option<u64> {
+    let shown = DateTime::from_timestamp_nanos(i64::try_from(shown).ok()?).naive_utc();
+    let date = Local.from_local_datetime(&shown).earliest()?;
+    u64::try_from(date.timestamp_nanos_opt()?).ok()
+}
+
+/// What `--from` and `--to` take.
+///
+/// # Errors
+/// Says what a moment looks like.
+fn moment(text: &str) -> Result<Moment, String> {
+    moment_on(text, Local::now().date_naive())
+}
+
+fn moment_on(text: &str, today: NaiveDate) -> Result<Moment, String> {
+    let bad = || {
         format!(
-            "`{text}` is no moment; give a date such as 2026-11-28T06:00, or a time after the beginning such as 90m or 26h"
+            "`{text}` is no moment; give a time of day such as 02:00 or `yesterday 02:00`, a date such as \
+             2026-11-28T06:00 or 2026-11-28T06:00Z, or a time after the beginning such as 90m or 26h"
         )
-    })
+    };
+    let skipped =
+        || format!("`{text}` is no time by this host's clock, which was put forward over it");
+    let (day, rest) = match text.split_once(' ').unwrap_or((text, "")) {
+        ("today", rest) => (Some(today), rest),
+        ("yesterday", rest) => (today.checked_sub_days(Days::new(1)), rest),
+        _ => (None, text),
+    };
+    if let Some(day) = day {
+        let time = match rest.trim() {
+            "" => 0,
+            time => of_day(time).ok_or_else(bad)?,
+        };
+        let midnight = day
+            .and_time(chrono::NaiveTime::MIN)
+            .and_utc()
+            .timestamp_nanos_opt();
+        let midnight = midnight
+            .and_then(|ns| u64::try_from(ns).ok())
+            .ok_or_else(bad)?;
+        return by_own_clock(midnight.saturating_add(time))
+            .map(Moment::At)
+            .ok_or_else(skipped);
+    }
+    if let Some(time) = of_day(text) {
+        return Ok(Moment::OfDay(time));
+    }
+    if text.contains('-') {
+        let (date, zone) = with_zone(text);
+        // A date without seconds, or a day alone, is one as well.
+        let forms = [
+            date.to_owned(),
+            format!("{date}:00"),
+            format!("{date}T00:00:00"),
+        ];
+        let parsed = |zone: &str| {
+            forms
+                .iter()
+                .find_map(|d| snapshots::date(&format!("{d}{zone}")))
+        };
+        return match zone {
+            "" => by_own_clock(parsed("").ok_or_else(bad)?).ok_or_else(skipped),
+            zone => parsed(zone).ok_or_else(bad),
+        }
+        .map(Moment::At);
+    }
+    nanoseconds(text).map(Moment::After).map_err(|_| bad())
+}
+
+/// A date without its zone, and the zone, if there is one.
+fn with_zone(text: &str) -> (&str, &str) {
+    /// Characters of a day.
+    const DAY: usize = 10;
+    let at = match text.strip_suffix(['Z', 'z']) {
+        Some(date) => Some(date.len()),
+        None => text.rfind(['+', '-']).filter(|&at| at > DAY),
+    };
+    text.split_at(at.unwrap_or(text.len()))
+}
+
+/// Nanoseconds after midnight of `02:00` or `02:00:30`.
+fn of_day(text: &str) -> Option<u64> {
+    let mut parts = text.split(':');
+    let mut next = |below: u64| {
+        let part = parts.next()?;
+        let is_number = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+        is_number
+            .then(|| part.parse().ok())?
+            .filter(|&n: &u64| n < below)
+    };
+    let (hour, minute) = (next(24)?, next(60)?);
+    let second = match text.matches(':').count() {
+        1 => 0,
+        2 => next(60)?,
+        _ => return None,
+    };
+    Some((hour * 3600 + minute * 60 + second) * 1_000_000_000)
 }
 
 #[cfg(test)]
@@ -74,20 +172,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_dates_or_times_after_the_beginning() {
+    fn moments_are_times_of_day_dates_and_times_after_the_beginning() {
         const HOUR: u64 = 3_600_000_000_000;
-        assert_eq!(moment("26h"), Ok(Moment::After(26 * HOUR)));
         let day = 1_795_824_000_000_000_000;
-        for text in [
-            "2026-11-28T06:00:00",
-            "2026-11-28T06:00",
-            "2026-11-28 06:00",
+        let local = |ns| Moment::At(by_own_clock(ns).unwrap());
+        let today = NaiveDate::from_ymd_opt(2026, 11, 29).unwrap();
+        for (text, wanted) in [
+            ("26h", Moment::After(26 * HOUR)),
+            ("5400", Moment::After(HOUR * 3 / 2)),
+            ("0.5s", Moment::After(500_000_000)),
+            ("02:00", Moment::OfDay(2 * HOUR)),
+            ("2:30", Moment::OfDay(HOUR * 5 / 2)),
+            ("23:59:59", Moment::OfDay(24 * HOUR - 1_000_000_000)),
+            ("2026-11-28T06:00:00Z", Moment::At(day + 6 * HOUR)),
+            ("2026-11-28T06:00Z", Moment::At(day + 6 * HOUR)),
+            ("2026-11-28 08:00+02:00", Moment::At(day + 6 * HOUR)),
+            ("2026-11-28T01:00-0500", Moment::At(day + 6 * HOUR)),
+            ("2026-11-28Z", Moment::At(day)),
+            ("2026-11-28T06:00:00", local(day + 6 * HOUR)),
+            ("2026-11-28 06:00", local(day + 6 * HOUR)),
+            ("2026-11-28", local(day)),
+            ("yesterday", local(day)),
+            ("yesterday 06:00", local(day + 6 * HOUR)),
+            ("today 06:00:00", local(day + 30 * HOUR)),
         ] {
-            assert_eq!(moment(text), Ok(Moment::At(day + 6 * HOUR)), "{text}");
+            assert_eq!(moment_on(text, today), Ok(wanted), "{text}");
         }
-        assert_eq!(moment("2026-11-28"), Ok(Moment::At(day)));
-        for bad in ["", "yesterday", "-1h", "1x", "99999999999999999999h"] {
-            assert!(moment(bad).is_err(), "{bad}");
+        for bad in [
+            "",
+            "soon",
+            "yesterday noon",
+            "-1h",
+            "1x",
+            "99999999999999999999h",
+            "24:00",
+            "02:60",
+            "2:3:4:5",
+            ":",
+            "02:",
+            "2026-13-01",
+            "2026-11-28T06:00X",
+            "today 26h",
+            "nan",
+            "1e3",
+        ] {
+            let why = moment_on(bad, today).unwrap_err();
+            assert!(why.contains("02:00"), "{bad}: {why}");
         }
     }
 }

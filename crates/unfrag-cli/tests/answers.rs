@@ -268,7 +268,7 @@ fn the_release_that_is_assumed_is_named_and_can_be_given() {
     let shown = stdout(&["doctor", path(dir.path())]);
     assert!(shown.contains(ASSUMED), "{shown}");
     let of = |kernel: &str| {
-        json(&["doctor", path(dir.path()), "--json", "--kernel", kernel])["diagnosis"].take()
+        json(&["doctor", path(dir.path()), "--json", "--release", kernel])["diagnosis"].take()
     };
     assert!(!of("3.10").to_string().contains("are assumed"));
     // The check to 4.3 halves the mark with each order; that of 6.18 asks for one block above it.

@@ -247,7 +247,7 @@ fn every_example_in_the_help_works() {
     let mut ran = 0;
     for command in [
         "import", "summary", "replay", "inspect", "doctor", "exporter", "record", "snapshot",
-        "slab", "profile", "redact",
+        "slab", "profile", "redact", "paste",
     ] {
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");

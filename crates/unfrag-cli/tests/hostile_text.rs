@@ -352,6 +352,20 @@ fn lines(i: &Inputs) -> BTreeMap<&'static str, Vec<Vec<OsString>>> {
                 both(&[tree, pasted, recording, missing]),
             ),
         ),
+        (
+            "paste",
+            with(
+                &[
+                    &[tree],
+                    &[pasted],
+                    &[recording],
+                    &[missing],
+                    &[tree, o("--snapshot"), o(HOSTILE)],
+                    &[recording, o("--from"), o(HOSTILE)],
+                ],
+                vec![],
+            ),
+        ),
         ("explain", both(&[log, trace, missing, tree])),
         (
             "blame",

@@ -67,6 +67,8 @@ fn by_name(mut blame: Value) -> Value {
             interval["by_holder"] = named.collect();
         }
     }
+    // It says in words what the numbers say, with names among them.
+    blame["answer"]["sentence"].take();
     blame
 }
 

@@ -13,7 +13,7 @@ use unfrag_lab::input::{EventSource, FileEvents, Input};
 use unfrag_lab::replay::{self, NoWatch};
 use unfrag_linux::file::{self, Reader, Wanted};
 use unfrag_linux::recording::{Events, Recording};
-use unfrag_linux::segments::{self, BOOT, EPOCH_OFFSET, Extent, Moment, Window};
+use unfrag_linux::segments::{self, BOOT, Beginning, EPOCH_OFFSET, Extent, Moment, Window};
 
 const SECOND: u64 = 1_000_000_000;
 /// A segment of the made recordings lasts a quarter of an hour.
@@ -83,7 +83,7 @@ fn a_window_of_two_days_is_replayed_without_reading_the_rest() {
     let dir = dir.to_str().unwrap();
     for (from, to) in [
         ("24h", "1470m"),
-        ("2026-11-29T06:00", "2026-11-29T06:30:00"),
+        ("2026-11-29T06:00Z", "2026-11-29T06:30:00Z"),
     ] {
         let report = json(&["replay", dir, "--from", from, "--to", to, "--json"]);
         let events = report["recording"]["events"].as_u64().unwrap();
@@ -118,8 +118,11 @@ fn a_window_of_one_file_is_its_events_and_snapshots_of_that_time() {
     let window = Window {
         from: Some(Moment::After(10 * SECOND)),
         to: Some(Moment::After(20 * SECOND)),
+        ..Window::default()
     };
-    let part = segments::read(&path, &window, Extent::All).unwrap();
+    let part = segments::read(&path, &window, Extent::All, Beginning::PageFlags)
+        .unwrap()
+        .0;
     let inside = |t: &&u64| (first + 10 * SECOND..first + 20 * SECOND).contains(*t);
     assert_eq!(
         part.events.len(),
@@ -130,7 +133,9 @@ fn a_window_of_one_file_is_its_events_and_snapshots_of_that_time() {
         assert_eq!((&a.name, &a.fields), (&b.name, &b.fields));
     }
     assert!((1..rec.snapshots.len()).contains(&part.snapshots.len()));
-    let all = segments::read(&path, &Window::default(), Extent::All).unwrap();
+    let all = segments::read(&path, &Window::default(), Extent::All, Beginning::PageFlags)
+        .unwrap()
+        .0;
     assert!(all == rec, "the whole file is the whole recording");
 }
 
@@ -200,11 +205,13 @@ fn segments_whose_ends_overlap_are_read_in_the_order_of_time() {
         file::write(&segment, &dir.path().join(format!("{n}.unfrag"))).unwrap();
     }
     let window = Window::default();
-    let joined = segments::read(dir.path(), &window, Extent::All).unwrap();
+    let joined = segments::read(dir.path(), &window, Extent::All, Beginning::PageFlags)
+        .unwrap()
+        .0;
     assert!(joined.events.time.is_sorted());
     assert_eq!(joined.events.len(), rec.events.len());
 
-    let (rest, events) = FileEvents::open(dir.path(), &window).unwrap();
+    let (rest, events, _) = FileEvents::open(dir.path(), &window, Beginning::PageFlags).unwrap();
     assert_eq!(
         (events.len(), events.span()),
         (joined.events.len() as u64, joined.events.span())
@@ -255,8 +262,11 @@ fn segments_of_two_boots_are_not_put_together() {
         let window = Window {
             from: Some(Moment::After(from)),
             to: Some(Moment::After(to)),
+            ..Window::default()
         };
-        let rec = segments::read(dir.path(), &window, Extent::All).unwrap();
+        let rec = segments::read(dir.path(), &window, Extent::All, Beginning::PageFlags)
+            .unwrap()
+            .0;
         (rec.meta.facts[BOOT].clone(), rec.events.len())
     };
     assert_eq!(
@@ -367,7 +377,9 @@ fn a_killed_recorder_leaves_whole_segments_and_the_next_start_cleans_up() {
         file::read(path).unwrap_or_else(|e| panic!("{e}"));
     }
     // What is left is one recording.
-    let joined = segments::read(&dir, &Window::default(), Extent::All).unwrap();
+    let joined = segments::read(&dir, &Window::default(), Extent::All, Beginning::PageFlags)
+        .unwrap()
+        .0;
     assert!(joined.events.time.is_sorted() && !joined.events.is_empty());
 }
 

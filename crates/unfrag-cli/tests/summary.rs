@@ -48,7 +48,7 @@ fn piped(bytes: &[u8], more: &[&str]) -> Value {
 }
 
 fn pressure() -> Value {
-    json(&["summary", PRESSURE, "--kernel", "6.18.0", "--json"])
+    json(&["summary", PRESSURE, "--release", "6.18.0", "--json"])
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn fallbacks_are_counted_by_orders_types_and_owner() {
 
 #[test]
 fn types_are_named_by_the_kernel_and_what_was_assumed_is_said() {
-    let old = json(&["summary", PRESSURE, "--kernel", "4.3.0", "--json"]);
+    let old = json(&["summary", PRESSURE, "--release", "4.3.0", "--json"]);
     let kinds = old["fallbacks"]["kinds"].as_array().unwrap();
     let found = kinds.iter().find(|k| k["order"] == 3).unwrap();
     assert_eq!(
@@ -333,7 +333,7 @@ fn a_question_that_cannot_be_answered_is_said_before_anything_is_counted() {
     for (words, status, said) in [
         (&["summary", "-", "--profile"][..], 2, "name the file"),
         (
-            &["summary", no_frees, "--kernel", "6.18.0", "--blame"],
+            &["summary", no_frees, "--release", "6.18.0", "--blame"],
             1,
             "trace-pressure.txt",
         ),
@@ -341,7 +341,7 @@ fn a_question_that_cannot_be_answered_is_said_before_anything_is_counted() {
             &[
                 "summary",
                 no_frees,
-                "--kernel",
+                "--release",
                 "6.18.0",
                 "--profile",
                 "--json",

@@ -43,8 +43,10 @@ pub enum Cause {
     /// The question contradicts itself, or the input that it is about.
     #[error("{0}")]
     Question(Cow<'static, str>),
-    /// A window of time was asked for of an input that has none.
-    #[error("a window is chosen of an .unfrag file, or of a directory of segments")]
+    /// A window of time was asked for of this host as it is now.
+    #[error(
+        "a window of time is chosen of what was recorded, and this host is looked at as it is now"
+    )]
     NoWindow,
     /// An option asks for what does not exist or cannot be.
     #[error("{what}")]
@@ -97,10 +99,8 @@ pub enum Remedy {
     RecordProcesses,
     /// The recording alone, or a raw trace beside the snapshots.
     WithoutSnapshots,
-    /// An .unfrag file that is made of the trace.
-    Import,
-    /// The name of a snapshot instead.
-    NameSnapshot,
+    /// A recording, or dated copies of procfs.
+    NameRecording,
     /// A recording of the whole host; or the answer all the same.
     RecordHost,
     /// A recording that loses no events; or the answer all the same.
@@ -131,9 +131,9 @@ impl Error {
         Error::new(Cause::Question(what.into()))
     }
 
-    /// A window of time was asked for of an input that has none.
-    pub fn no_window(remedy: Remedy) -> Error {
-        Error::new(Cause::NoWindow).remedy(remedy)
+    /// A window of time was asked for of this host as it is now.
+    pub fn no_window() -> Error {
+        Error::new(Cause::NoWindow).remedy(Remedy::NameRecording)
     }
 
     /// An option asks for what does not exist or cannot be.
@@ -224,8 +224,9 @@ impl fmt::Display for Remedy {
             Remedy::WithoutSnapshots => f.write_str(
                 "leave the snapshots out, or give the raw trace instead of the .unfrag file",
             ),
-            Remedy::Import => f.write_str("make a file with `unfrag import`, and give that"),
-            Remedy::NameSnapshot => f.write_str("leave the window out, or name a snapshot"),
+            Remedy::NameRecording => {
+                f.write_str("leave the window out, or give a recording or dated copies of procfs")
+            }
             Remedy::RecordHost => {
                 f.write_str("record the whole host, or ask for the answer whatever the share")
             }

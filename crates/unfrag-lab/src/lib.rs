@@ -19,7 +19,7 @@
 //! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
-//! names by kernel; [`find`] has inputs from wherever they lie; [`input`] has events in batches, and room for what is made of them; [`host`] has a host at one moment, from its files; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `afford` refuses what memory does not hold; `parallel` runs members and
+//! names by kernel; [`find`] has inputs from wherever they lie; [`mod@paste`] makes a text of a host; [`input`] has events in batches, and room for what is made of them; [`host`] has a host at one moment, from its files; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `afford` refuses what memory does not hold; `parallel` runs members and
 //! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
@@ -38,6 +38,7 @@ pub mod host;
 pub mod input;
 pub mod inspect;
 mod parallel;
+pub mod paste;
 pub mod profile;
 pub mod real;
 pub mod replay;

@@ -8,6 +8,7 @@
 use crate::blame::{self, Blame};
 use crate::error::{Error, Result};
 use crate::find::recordings::Streamed;
+use crate::input::counted::Counted;
 use crate::profile::{self, Identity, Profile};
 use crate::summary::{self, Summary};
 use serde::Serialize;
@@ -69,18 +70,22 @@ pub fn ask(
         if let Some(blame) = &mut blame {
             pass.0.push(blame);
         }
+        let mut counted = Counted::of(&input);
         let field = |event: &str, field: &str| keeps && profile::reads(event, field);
         input.walk_and(0..=u64::MAX, COMMON, &mut pass, &field, &mut |batch| {
+            counted.add(batch);
             if keeps {
                 kept.append(batch.clone());
             }
             Ok(())
         })?;
-        let blame = blame.map(|b| b.report(name)).transpose()?;
-        (summary.report(source), blame)
+        let blame = blame.map(|b| b.report(name, &counted)).transpose()?;
+        (summary.report(source, &counted), blame)
     };
     if keeps {
-        streamed.recording.events = kept;
+        let from = streamed.covered.as_ref().map_or(0, |c| c.times().start);
+        let first = kept.time.partition_point(|&t| t < from);
+        streamed.recording.events = kept.split_off(first);
     }
     let profile = questions
         .profile

@@ -3,7 +3,7 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
-use unfrag_lab::blame::report::Start;
+use unfrag_lab::blame::report::{Blocks, Next, Start};
 use unfrag_lab::blame::{Blame, blame, svg, text};
 use unfrag_lab::report::screen::Screen;
 use unfrag_linux::recording::{FieldKind, Recording, Snapshot, SnapshotFile};
@@ -172,6 +172,134 @@ fn page_flags_tell_slab_and_page_tables_from_before() {
     assert_eq!(b.holders[1].held_at_end, 2, "the tail belongs to it");
 }
 
+/// A snapshot with one slab cache of so many slabs, of 8 pages each.
+fn slabinfo(time: u64, slabs: u64) -> Snapshot {
+    let text = format!(
+        "slabinfo - version: 2.1\n# name\next4_inode_cache {slabs} {slabs} 1024 32 8 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n"
+    );
+    Snapshot {
+        name: format!("at {time}"),
+        files: vec![SnapshotFile {
+            name: "slabinfo".into(),
+            time: Some((time, time)),
+            content: text.into_bytes().into(),
+        }],
+    }
+}
+
+/// Who it was and what to ask next, for each kind of recording.
+#[test]
+fn it_comes_to_a_sentence_and_a_command() {
+    const SLAB_FLAG: u64 = 1 << 7;
+    let mut of = vec![0u64; 4096];
+    (0..8).for_each(|block| of[block * 512] = SLAB_FLAG);
+    let begin = flags(SECOND, &of);
+    // Slabs of 32 KiB: 87 and 201 MiB.
+    let (small, large) = (2784, 6432);
+    let nobody = |m: &mut Maker| {
+        m.task("user").alloc(700, 0, USER_PAGE);
+    };
+    let cc1 = |m: &mut Maker| {
+        m.task("cc1").alloc(512, 1, PAGE_DIRECTORY);
+    };
+    let three = |m: &mut Maker| {
+        for (n, task) in ["a", "b", "c"].into_iter().enumerate() {
+            m.task(task).alloc(512 + n as u64, 0, PAGE_DIRECTORY);
+        }
+    };
+    type Act<'a> = &'a dyn Fn(&mut Maker);
+    type Case<'a> = (&'a str, Vec<Snapshot>, Act<'a>, &'a [&'a str], Next);
+    let cases: [Case<'_>; 7] = [
+        (
+            "before, and grown",
+            vec![
+                begin.clone(),
+                slabinfo(2 * SECOND, small),
+                slabinfo(60 * SECOND, large),
+            ],
+            &nobody,
+            &[
+                "nobody in these",
+                "100 % was there before",
+                "ext4_inode_cache 201 MiB (+114 MiB)",
+            ],
+            Next::RecordSlab,
+        ),
+        (
+            "before, and not grown",
+            vec![
+                begin.clone(),
+                slabinfo(2 * SECOND, large),
+                slabinfo(60 * SECOND, large),
+            ],
+            &nobody,
+            &["100 % was there before", "ext4_inode_cache 201 MiB (+0 B)"],
+            Next::RecordLonger,
+        ),
+        (
+            "before, with one copy of slabinfo",
+            vec![begin.clone(), slabinfo(2 * SECOND, large)],
+            &nobody,
+            &["100 % was there before", "ext4_inode_cache 201 MiB"],
+            Next::RecordLonger,
+        ),
+        (
+            "one program",
+            vec![slabinfo(2 * SECOND, large)],
+            &cc1,
+            &["cc1 (page tables) 100 %"],
+            Next::Doctor,
+        ),
+        (
+            "one program of a trace",
+            vec![],
+            &cc1,
+            &["cc1 (page tables) 100 %"],
+            Next::Summary,
+        ),
+        (
+            "three programs",
+            vec![],
+            &three,
+            &["nobody alone", "a (page tables) 33 %"],
+            Next::Summary,
+        ),
+        (
+            "nothing",
+            vec![],
+            &nobody,
+            &["no block was spoilt", "no page flags"],
+            Next::Summary,
+        ),
+    ];
+    for (name, snapshots, act, words, next) in cases {
+        let mut rec = recording(60 * SECOND, |m| act(m));
+        rec.snapshots = snapshots;
+        let b = blame(&rec, "made").unwrap();
+        let said = &b.answer.sentence;
+        for word in words {
+            assert!(said.contains(word), "{name}: {said}");
+        }
+        assert_eq!(b.answer.next, next, "{name}");
+        let shown = text::render(&b, 5, "'my days'", &Screen::default()).into_string();
+        let last = shown.lines().last().unwrap();
+        assert_eq!(last.trim(), next.command("'my days'"), "{name}");
+    }
+}
+
+/// A spoilt block that fills up is no longer spoilt, and is counted as that.
+#[test]
+fn blocks_that_fill_up_are_told_beside_those_that_are_spoilt() {
+    let rec = recording(60 * SECOND, |m| {
+        m.task("find").alloc(512, 0, SLAB).alloc(1024, 0, SLAB);
+        m.now += 30 * SECOND;
+        m.alloc(512, 8, SLAB);
+    });
+    let b = blame(&rec, "made").unwrap();
+    let of = |b: Blocks| (b.spoilt, b.filled);
+    assert_eq!((of(b.at_start), of(b.at_end)), ((2, 0), (1, 1)));
+}
+
 #[test]
 fn days_and_hours_have_dates_and_add_up() {
     let mut rec = recording(40 * HOUR, |m| {
@@ -207,7 +335,7 @@ fn days_and_hours_have_dates_and_add_up() {
         color: false,
         unicode: false,
     };
-    let shown = text::render(&b, 1, &screen).into_string();
+    let shown = text::render(&b, 1, "made", &screen).into_string();
     for wanted in [
         "By day",
         "By hour",

@@ -22,6 +22,7 @@
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
 //! - [`no_room`]: an error of writing that says where, and how much was to be written.
+//! - [`paste`](mod@paste): a host's memory as a few lines of text, and back.
 //! - `packed`: gzip, zstd, xz and bzip2; `overfull`: more came out of them than is kept.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod no_room;
 pub mod output;
 mod overfull;
 mod packed;
+pub mod paste;
 pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
-use unfrag_linux::record::{DoneInSegments, Found};
+use unfrag_linux::record::{DoneInSegments, Found, Keep, Rate};
 
 /// What the recorder itself took, as far as procfs says it.
 #[derive(Debug, Default, Serialize)]
@@ -112,22 +112,64 @@ struct Json<'a> {
     directory: String,
     segments: u64,
     segments_removed: u64,
+    /// What is there at the end, of earlier recorders too.
+    segments_kept: u64,
+    kept_bytes: u64,
+    /// At the measured rate; `null` if no segment was made.
+    bytes_per_minute: Option<u64>,
+    keep_lasts_seconds: Option<u64>,
     recovered: Vec<String>,
     kept_spools: Vec<Kept>,
     events: u64,
     lost_events: u64,
     file_bytes: u64,
     most_bytes: u64,
+    /// Of each CPU's ring buffer.
+    buffer_bytes: usize,
     cost: Cost,
     failed: &'a [String],
     not_taken: Vec<NotTaken>,
+}
+
+/// Says, soon after the beginning, how long what is kept lasts.
+pub fn say_rate(keep: &Keep, rate: Rate) {
+    say(of_rate(keep.bytes, rate));
+}
+
+/// How much is written, and how long what is kept lasts at that.
+fn of_rate(keep: u64, rate: Rate) -> String {
+    let about = if rate.is_estimate { "about " } else { "" };
+    let lasts = rate.lasts(keep).map(|d| long_time(d.as_secs()));
+    format!(
+        "{about}{} a minute: --keep holds {} of it\n",
+        bytes(rate.per_minute()),
+        lasts.as_deref().unwrap_or("any time")
+    )
+}
+
+/// A time of minutes, hours or days, in two units.
+fn long_time(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if days >= 100 => counted(days, "day"),
+        () if days > 0 => format!("{} {} h", counted(days, "day"), hours % 24),
+        () if hours > 0 => format!("{hours} h {} min", minutes % 60),
+        () if minutes > 0 => format!("{minutes} min {} s", seconds % 60),
+        () => format!("{seconds} s"),
+    }
 }
 
 /// Says it; the status to exit with.
 ///
 /// # Errors
 /// If a segment could not be made.
-pub fn report(done: DoneInSegments, found: &[Found], dir: &Path, json: bool) -> Result<ExitCode> {
+pub fn report(
+    done: DoneInSegments,
+    found: &[Found],
+    dir: &Path,
+    keep: u64,
+    json: bool,
+) -> Result<ExitCode> {
     let t = &done.totals;
     let cost = Cost::own();
     if json {
@@ -135,19 +177,24 @@ pub fn report(done: DoneInSegments, found: &[Found], dir: &Path, json: bool) -> 
             directory: dir.display().to_string(),
             segments: t.segments,
             segments_removed: t.removed,
+            segments_kept: t.kept,
+            kept_bytes: t.kept_bytes,
+            bytes_per_minute: t.rate().map(|r| r.per_minute()),
+            keep_lasts_seconds: t.rate().and_then(|r| r.lasts(keep)).map(|d| d.as_secs()),
             recovered: recovered(found),
             kept_spools: kept(found),
             events: t.events,
             lost_events: t.lost,
             file_bytes: t.bytes,
             most_bytes: t.most_bytes,
+            buffer_bytes: done.buffer,
             cost,
             failed: &t.failed,
             not_taken: not_taken(&done.untaken),
         };
         say(output::json(&json)?);
     } else {
-        say(said(&done, dir, &cost));
+        say(said(&done, dir, keep, &cost));
     }
     if let Some(failed) = t.failed.first() {
         return Err(Failure::usage(
@@ -161,7 +208,7 @@ pub fn report(done: DoneInSegments, found: &[Found], dir: &Path, json: bool) -> 
     })
 }
 
-fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
+fn said(done: &DoneInSegments, dir: &Path, keep: u64, cost: &Cost) -> String {
     let t = &done.totals;
     let mut out = String::new();
     for name in &done.stale {
@@ -173,15 +220,22 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
     }
     let removed = match t.removed {
         0 => String::new(),
-        n => format!(", {} removed for lack of room", counted(n, "segment")),
+        n => format!(
+            "; {} made, {} removed for lack of room",
+            counted(t.segments, "segment"),
+            thousands(n)
+        ),
     };
     let _ = writeln!(
         out,
-        "{}: {}, {}{removed}",
+        "{}: {} kept, {}{removed}",
         escaped_path(dir),
-        counted(t.segments, "segment"),
-        bytes(t.bytes)
+        counted(t.kept, "segment"),
+        bytes(t.kept_bytes)
     );
+    if let Some(rate) = t.rate() {
+        out += &of_rate(keep, rate);
+    }
     let mut row = |name: &str, text: String| {
         let _ = writeln!(out, "{name:<10}{text:>16}");
     };
@@ -193,6 +247,7 @@ fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
     if let Some(n) = cost.memory_bytes {
         row("memory", bytes(n));
     }
+    row("buffers", format!("{} a CPU", bytes(done.buffer as u64)));
     row("disk", format!("{} at most", bytes(t.most_bytes)));
     if let Some(n) = cost.written_bytes {
         row("written", bytes(n));

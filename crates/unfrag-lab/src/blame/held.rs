@@ -3,6 +3,7 @@
 //! Invariant: a frame belongs to one piece at most; of each pageblock the frames of each holder are counted.
 
 use super::holders::HolderId;
+use super::report::Blocks;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use unfrag_eras::Geometry;
@@ -161,8 +162,8 @@ impl Held {
     }
 
     /// Shares the spoilt blocks out among the holders of their frames: adds to `shares`, in units of which a block has
-    /// [`WHOLE`], and gives the number of blocks.
-    pub(super) fn share_out(&self, shares: &mut Vec<u64>) -> u64 {
+    /// [`WHOLE`], and counts the blocks.
+    pub(super) fn share_out(&self, shares: &mut Vec<u64>) -> Blocks {
         let mut spoilt = 0;
         // A block is spoilt where fewer than half of its frames are the kernel's.
         let half = self.geometry.block_order.frames() / 2;
@@ -176,7 +177,10 @@ impl Held {
                 shares[at] += WHOLE * u64::from(frames) / u64::from(block.frames);
             }
         }
-        spoilt
+        Blocks {
+            spoilt,
+            filled: self.blocks.len() as u64 - spoilt,
+        }
     }
 }
 
@@ -206,7 +210,7 @@ mod tests {
 
     fn shares(held: &Held) -> (u64, Vec<u64>) {
         let mut shares = vec![];
-        let spoilt = held.share_out(&mut shares);
+        let spoilt = held.share_out(&mut shares).spoilt;
         (spoilt, shares)
     }
 

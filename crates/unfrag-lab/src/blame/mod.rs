@@ -5,11 +5,12 @@
 //! days says who held the frames that spoilt blocks, and when.
 //!
 //! - `holders`: who takes frames. `held`: the frames that the kernel holds, by pageblock. `walk`: the walk over the
-//!   events, and the state at regular moments. [`report`]: the answer; `text`, `svg` draw it.
+//!   events, and the state at regular moments. [`report`]: the result; `text`, `svg` draw it. `answer`: what it comes to.
 //!
 //! Invariant: at each moment a spoilt block is shared out among the holders of its frames, in proportion to them. So
 //! the shares of all holders add up to the spoilt blocks.
 
+mod answer;
 mod held;
 mod holders;
 pub mod report;

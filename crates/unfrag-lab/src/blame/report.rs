@@ -30,6 +30,12 @@ pub struct Blame {
     pub all_known_after_seconds: Option<f64>,
     /// Spoilt pageblocks, on average.
     pub spoilt_blocks: f64,
+    /// Blocks with kernel memory at the first moment that is counted, and at the last.
+    pub at_start: Blocks,
+    /// The same at the last moment.
+    pub at_end: Blocks,
+    /// What it comes to.
+    pub answer: Answer,
     /// Who held frames in them, the largest share first.
     pub holders: Vec<Holder>,
     /// Seconds of an interval.
@@ -49,6 +55,66 @@ pub enum Start {
     /// Nothing: only frames that were taken in the recording count.
     #[default]
     Unknown,
+}
+
+/// Blocks with kernel memory at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Those with little of it: fewer than half of their frames.
+    pub spoilt: u64,
+    /// Those that it fills: half of their frames or more. A spoilt block that fills up is no longer spoilt.
+    pub filled: u64,
+}
+
+/// What it comes to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Answer {
+    /// In a sentence.
+    pub sentence: String,
+    /// Share of the spoilt blocks that was there before, from 0 to 1; `null` without page flags, which tell it.
+    pub before_share: Option<f64>,
+    /// The largest slab caches at the end; empty without slabinfo.
+    pub caches: Vec<Cache>,
+    /// What to ask next.
+    pub next: Next,
+}
+
+/// A slab cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cache {
+    /// Its name.
+    pub name: String,
+    /// Bytes of its slabs at the end.
+    pub bytes: u64,
+    /// By how much it grew; `null` with one copy of slabinfo.
+    pub grown_bytes: Option<i64>,
+}
+
+/// What to ask next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// What the host can do about it.
+    #[default]
+    Doctor,
+    /// Who allocates the objects of the caches.
+    RecordSlab,
+    /// Who took what was there before: a longer recording.
+    RecordLonger,
+    /// What else the trace tells, which has no snapshots.
+    Summary,
+}
+
+impl Next {
+    /// The command, of the input that the shell calls `path`.
+    pub fn command(self, path: &str) -> String {
+        match self {
+            Next::Doctor => format!("unfrag doctor {path}"),
+            Next::Summary => format!("unfrag summary {path}"),
+            Next::RecordSlab => "unfrag record --system --slab --for 10m -o slab.unfrag".to_owned(),
+            Next::RecordLonger => "unfrag record --system --keep 20G --for 1d -o days".to_owned(),
+        }
+    }
 }
 
 /// Who held frames, and what for.

@@ -11,8 +11,27 @@ use std::fmt::Write as _;
 /// Widest name of a holder.
 const NAME: usize = 44;
 
-/// The whole answer, with at most `top` holders.
-pub fn render(b: &Blame, top: usize, screen: &Screen) -> Text {
+/// The whole answer, with at most `top` holders; its last line is the next command, of the input that the shell calls
+/// `path`.
+pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
+    let mut out = table(b, top, screen);
+    head(&mut out, "Who it was", screen);
+    let _ = writeln!(out, "  {}", printable(&b.answer.sentence));
+    let (from, to) = (b.at_start, b.at_end);
+    let _ = writeln!(
+        out,
+        "  Blocks with little kernel memory (spoilt): {}, at the end {}; blocks that it fills: {}, at the end {}.",
+        thousands(from.spoilt),
+        thousands(to.spoilt),
+        thousands(from.filled),
+        thousands(to.filled)
+    );
+    let _ = writeln!(out, "  {}", printable(&b.answer.next.command(path)));
+    out
+}
+
+/// All but what it comes to.
+fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
     let mut out = Text::new();
     let _ = writeln!(
         out,

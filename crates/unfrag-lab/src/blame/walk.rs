@@ -1,14 +1,16 @@
 //! The walk over a recording's events, and the sums over its moments.
 
+use super::answer;
 use super::held::{Held, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
-use super::report::{Blame, Holder, Interval, Start};
+use super::report::{Blame, Blocks, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry, on_host};
 use crate::input::Input;
+use crate::input::counted::Counted;
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
 use unfrag_eras::MigrateType;
@@ -29,8 +31,18 @@ const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     let input = input.into();
     let mut count = Count::of(&input)?;
-    input.walk(0..=u64::MAX, COMMON, &mut count)?;
-    count.report(source)
+    let mut counted = Counted::of(&input);
+    input.walk_and(
+        0..=u64::MAX,
+        COMMON,
+        &mut count,
+        &|_, _| false,
+        &mut |batch| {
+            counted.add(batch);
+            Ok(())
+        },
+    )?;
+    count.report(source, &counted)
 }
 
 /// A slab that a CPU took for a task, of which the cache is not known yet.
@@ -53,7 +65,7 @@ struct Sums {
 /// The walk so far.
 pub(crate) struct Count<'r> {
     input: Input<'r>,
-    /// Times of the first and the last event.
+    /// Where counting begins, with the window that was asked for, and the time of the last event.
     first: u64,
     last: u64,
     /// Nanoseconds from the clock of the events to 1970.
@@ -63,6 +75,8 @@ pub(crate) struct Count<'r> {
     held: Held,
     /// Frames that each holder took.
     taken: Vec<u64>,
+    /// Whether the last allocation was in the window.
+    is_counted: bool,
     /// By CPU.
     new_slabs: Vec<Option<NewSlab>>,
     /// Page flags that were not looked at yet, and when they were read. Before that nothing is counted: what was in use
@@ -75,6 +89,8 @@ pub(crate) struct Count<'r> {
     next: u64,
     /// By number of the interval.
     sums: BTreeMap<usize, Sums>,
+    /// The blocks at the first moment that is counted, and at the last.
+    at: Option<(Blocks, Blocks)>,
 }
 
 impl Tracker for Count<'_> {
@@ -98,6 +114,7 @@ impl Tracker for Count<'_> {
         match page {
             Some(Page::Alloc(request)) => {
                 if let Some(block) = request.block() {
+                    self.is_counted = at.time >= self.first;
                     let gfp = request.gfp.unwrap_or_default();
                     self.alloc(on_host(block, self.held.geometry())?, gfp, at);
                 }
@@ -143,7 +160,7 @@ impl<'r> Count<'r> {
     pub(crate) fn of(input: &Input<'r>) -> Result<Count<'r>> {
         let rec = input.recording;
         let geometry = RecordedGeometry::of(rec).check(Question::Blame)?;
-        let (Some((first, last)), true) = (input.events.span(), input.happened(Kind::Alloc, "pfn"))
+        let (Some((begin, last)), true) = (input.events.span(), input.happened(Kind::Alloc, "pfn"))
         else {
             return Err(Error::lacking("the recording has no allocations of pages")
                 .help("record the host with `unfrag record --system`"));
@@ -158,14 +175,15 @@ impl<'r> Count<'r> {
         }
         let epoch = rec.meta.facts.get(EPOCH_OFFSET);
         let epoch: Option<i64> = epoch.and_then(|n| n.parse().ok());
+        let first = begin.max(input.from);
         let spans = Spans::new(first, last, epoch);
         let flags = rec.snapshots.iter().find_map(|s| {
             let time = s.time_of(kpageflags::NAME)?;
             let time = time.saturating_add_signed(-rec.meta.snapshot_offset_ns);
             // What was in use soon after the beginning was so at the beginning.
-            let soon = time < first.saturating_add(spans.length);
+            let soon = time < begin.saturating_add(spans.length);
             Some((
-                if soon { first } else { time },
+                if soon { begin } else { time },
                 s.content(kpageflags::NAME)?,
             ))
         });
@@ -178,12 +196,14 @@ impl<'r> Count<'r> {
             holders: Holders::of(rec),
             held: Held::on(geometry),
             taken: vec![],
+            is_counted: false,
             new_slabs: vec![],
             flags,
             known_from: None,
             spans,
             next: first.saturating_add(spans.step()),
             sums: BTreeMap::new(),
+            at: None,
         })
     }
 
@@ -191,16 +211,16 @@ impl<'r> Count<'r> {
     ///
     /// # Errors
     /// If page flags cannot be read.
-    pub(crate) fn report(mut self, source: &str) -> Result<Blame> {
+    pub(crate) fn report(mut self, source: &str, counted: &Counted) -> Result<Blame> {
         self.seed(u64::MAX)?;
         self.look(self.last);
         let mut blame = self.sum_up(self.first, self.epoch);
         let rec = self.input.recording;
         blame.source = source.into();
         blame.kernel_release.clone_from(&rec.meta.kernel_release);
-        blame.events = self.input.events.len();
+        blame.events = counted.events;
         blame.lost_events = rec.meta.lost_events();
-        blame.seconds = (self.last - self.first) as f64 / SECOND as f64;
+        blame.seconds = self.last.saturating_sub(self.first) as f64 / SECOND as f64;
         let began = |o| date(self.first.saturating_add_signed(o));
         blame.began = self.epoch.map(began);
         blame.sizes = Sizes::of(self.held.geometry());
@@ -209,6 +229,10 @@ impl<'r> Count<'r> {
             let after = from.saturating_sub(self.first);
             blame.all_known_after_seconds = Some(after as f64 / SECOND as f64);
         }
+        if let Some((start, end)) = self.at {
+            (blame.at_start, blame.at_end) = (start, end);
+        }
+        blame.answer = answer::of(&blame, rec, self.first);
         Ok(blame)
     }
 
@@ -241,7 +265,9 @@ impl<'r> Count<'r> {
         if self.taken.len() <= at {
             self.taken.resize(at + 1, 0);
         }
-        self.taken[at] += 1 << order;
+        if self.is_counted {
+            self.taken[at] += 1 << order;
+        }
     }
 
     /// Page cache that is not movable is that of a block device: what a file system keeps of itself.
@@ -318,7 +344,9 @@ impl<'r> Count<'r> {
         }
         let sums = self.sums.entry(self.spans.number(time)).or_default();
         sums.moments += 1;
-        sums.spoilt += self.held.share_out(&mut sums.shares);
+        let blocks = self.held.share_out(&mut sums.shares);
+        sums.spoilt += blocks.spoilt;
+        self.at.get_or_insert((blocks, blocks)).1 = blocks;
     }
 
     fn sum_up(&self, first: u64, epoch: Option<i64>) -> Blame {

@@ -56,8 +56,26 @@ pub struct StuckFolio {
     pub order: u8,
 }
 
+/// What a run left of each pageblock.
+#[derive(Clone, Debug)]
+pub(super) struct Compacted {
+    /// Free frames of each.
+    pub free: Vec<u32>,
+    /// All that the kernel moves has left the blocks before this one.
+    pub sources_end: usize,
+    /// The free scanner came down to this one.
+    pub targets_from: usize,
+    /// The run's result.
+    pub outcome: CompactionOutcome,
+}
+
 /// Runs both scanners over a zone.
 pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome {
+    compacted(zone, rules).outcome
+}
+
+/// Runs both scanners over a zone; what is left of each pageblock.
+pub(super) fn compacted(zone: &ZoneBlocks, rules: &CompactionRules) -> Compacted {
     let n = zone.blocks.len();
     let mut run = Run {
         zone,
@@ -69,9 +87,10 @@ pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome 
         pool: Default::default(),
         pooled: 0,
         moved: 0,
+        sources_end: 0,
     };
     let stopped = run.scan();
-    CompactionOutcome {
+    let outcome = CompactionOutcome {
         free_blocks: run
             .free
             .iter()
@@ -79,6 +98,34 @@ pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome 
             .count() as u64,
         moved_pages: run.moved,
         stopped,
+    };
+    Compacted {
+        free: run.free,
+        sources_end: run.sources_end,
+        targets_from: run.next_target,
+        outcome,
+    }
+}
+
+impl CompactionRules<'_> {
+    /// Whether a folio begins with a frame of this role that the kernel moves.
+    fn moves(&self, role: Role) -> bool {
+        match role {
+            Role::Movable | Role::MovableWhole => true,
+            Role::Clean => !self.emptied.caches,
+            Role::Unevictable | Role::UnevictableWhole => self.unevictable,
+            _ => false,
+        }
+    }
+
+    /// Order of the folio that begins at frame `i`, if the kernel moves it.
+    pub(super) fn moving(&self, zone: &ZoneBlocks, i: usize) -> Option<u8> {
+        if !self.moves(zone.roles.of(i)) {
+            return None;
+        }
+        let order = zone.folio_order(i) as u8;
+        let moves = usize::from(order) < ORDERS - 1 && (order == 0 || self.by_order);
+        moves.then_some(order)
     }
 }
 
@@ -93,12 +140,15 @@ struct Run<'a> {
     pool: [Vec<(u32, u32)>; ORDERS],
     pooled: u64,
     moved: u64,
+    /// The migrate scanner: blocks before this one were emptied of what moves.
+    sources_end: usize,
 }
 
 impl Run<'_> {
     /// The migrate scanner; returns the folio at which the run ended early.
     fn scan(&mut self) -> Option<StuckFolio> {
         for block in 0..self.zone.blocks.len() {
+            self.sources_end = block;
             if block >= self.next_target {
                 return None;
             }
@@ -106,7 +156,7 @@ impl Run<'_> {
                 continue;
             }
             for i in block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES {
-                let Some(order) = self.moving(i) else {
+                let Some(order) = self.rules.moving(self.zone, i) else {
                     continue;
                 };
                 match self.migrate(i, order, block) {
@@ -121,6 +171,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.sources_end = self.zone.blocks.len();
         None
     }
 
@@ -155,27 +206,7 @@ impl Run<'_> {
     /// Whether no folio of a pageblock moves, as all its frames are alike.
     fn is_passed_over(&self, block: usize) -> bool {
         let one = self.zone.roles.uniform(block);
-        one.is_some_and(|role| !self.moves(role))
-    }
-
-    /// Whether a folio begins with a frame of this role that the kernel moves.
-    fn moves(&self, role: Role) -> bool {
-        match role {
-            Role::Movable | Role::MovableWhole => true,
-            Role::Clean => !self.rules.emptied.caches,
-            Role::Unevictable | Role::UnevictableWhole => self.rules.unevictable,
-            _ => false,
-        }
-    }
-
-    /// Order of the folio that begins at frame `i`, if the kernel moves it.
-    fn moving(&self, i: usize) -> Option<u8> {
-        if !self.moves(self.zone.roles.of(i)) {
-            return None;
-        }
-        let order = self.zone.folio_order(i) as u8;
-        let moves = usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order);
-        moves.then_some(order)
+        one.is_some_and(|role| !self.rules.moves(role))
     }
 
     /// Takes an isolated block of `order`, split from a larger one if need be; isolates more if there is none.

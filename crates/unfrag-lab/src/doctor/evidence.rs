@@ -17,6 +17,7 @@ use crate::host::{Host, OfSnapshot, Zone};
 use unfrag_linux::kpageflags;
 use unfrag_linux::procfs::{MemInfo, SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Covered;
 
 /// What the diagnosis lacks for a file that could not be read.
 const LACKING: &Lacking = &Lacking {
@@ -96,6 +97,8 @@ pub struct Evidence {
     pub blocks: Option<Vec<Arc<ZoneBlocks>>>,
     /// Seconds since boot.
     pub uptime: Option<f64>,
+    /// What the window is, where one was chosen.
+    pub covered: Option<Covered>,
     /// Pools of huge pages, as sysfs tells them.
     pub pools: Vec<Pool>,
     /// What reclaims or merges memory beside the page allocator.

@@ -204,7 +204,7 @@ fn reclaimable(host: &Host) -> Option<u64> {
     Some(cache.saturating_sub(shared).saturating_add(slab))
 }
 
-fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
+pub(super) fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
     KernelFeatures {
         compacts: e.compacts(),
         by_order: era.is_at_least(6, 10),
@@ -280,7 +280,7 @@ fn uncounted_areas(host: &Host, free: u64) -> Option<String> {
 }
 
 /// Pages pinned by drivers and storage: the kernel counts pins and releases.
-fn pinned(e: &Evidence) -> Option<u64> {
+pub(super) fn pinned(e: &Evidence) -> Option<u64> {
     let acquired = e.counter("nr_foll_pin_acquired")?;
     Some(acquired.saturating_sub(e.counter("nr_foll_pin_released")?))
 }

@@ -220,7 +220,7 @@ pub fn exact(
 
 /// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as pagetypeinfo
 /// counts of other types are left out, those with most of the kernel's memory first.
-fn targets(zone: &Zone, blocks: &ZoneBlocks) -> Vec<bool> {
+pub(super) fn targets(zone: &Zone, blocks: &ZoneBlocks) -> Vec<bool> {
     const USUAL: u16 = 64;
     let kernel = |b: usize| blocks.blocks[b].kernel();
     let mut by_kernel: Vec<usize> = (0..blocks.blocks.len())

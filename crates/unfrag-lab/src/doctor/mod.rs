@@ -4,6 +4,7 @@
 //! - [`crate::host`]: the host that they show, with its zones and settings.
 //! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
+//! - [`gate`]: whether so many pieces of memory of some sizes can be had, on which node, after what.
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
@@ -30,6 +31,7 @@ mod examined;
 pub mod features;
 pub mod forecast;
 pub mod frames;
+pub mod gate;
 pub mod history;
 pub mod hugetlb;
 mod late_memory;

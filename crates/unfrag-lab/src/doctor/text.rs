@@ -361,8 +361,8 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut Text) {
     let blocks: u64 = d.zones.iter().filter_map(|z| z.blocks).sum();
     let _ = writeln!(
         out,
-        "  {:<24} {:>12} {:>14} {:>8} {:>14}",
-        "kind", "memory", "blocks it is in", "share", "spoilt by it alone"
+        "  {:<24} {:>12} {:>14} {:>8} {:>18}",
+        "kind", "memory", "blocks it is in", "share", "in the way alone"
     );
     for o in obstacles {
         let _ = writeln!(

@@ -5,7 +5,7 @@
 //!   judged by [`usable`](crate::usable), and those that the text lacks; `open`: what else a text may mean; `judges`, `verdict`: the first row that matches;
 //!   `case`: all of these together; `sentences`, `notes`: the verdict in words, and what else the text shows; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
 //!   `callers`: what would have helped; `group`: equal failures.
-//! - [`text`]: the answer for people.
+//! - [`text`]: the answer for people; [`found`]: in one line.
 //!
 //! Invariant: an answer is a function of the log; a number that is not in it is never guessed, and nothing that looks
 //! like a report is left out in silence.
@@ -16,6 +16,7 @@ pub mod answer;
 mod callers;
 mod case;
 mod events;
+pub mod found;
 mod group;
 mod held;
 mod judges;

@@ -12,6 +12,7 @@ use std::{fs, io, thread};
 use unfrag_linux::Error;
 use unfrag_linux::procfs::{SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::segments::Window;
 use unfrag_linux::snapshots::KNOWN;
 
 /// Which moment is examined.
@@ -21,6 +22,8 @@ pub struct Examine<'a> {
     pub snapshot: Option<&'a str>,
     /// Seconds between two readings of this host's counters; 0 for one reading.
     pub seconds: f64,
+    /// The window of a recording, or of dated copies, of which the last moment is examined, and what changed in it.
+    pub window: Window,
 }
 
 /// Reads what is to be examined; the recording as well, if it is one with events.
@@ -29,29 +32,22 @@ pub struct Examine<'a> {
 /// If there is nothing to examine, or it is not what a kernel writes.
 pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recording>)> {
     let source = snapshots::name(path);
+    if is_own(path) && !what.window.is_all() {
+        return Err(crate::error::Error::no_window());
+    }
     if !is_stdin(path) {
         let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
-        if meta.is_dir() && what.snapshot.is_none() && is_procfs(path) {
+        if meta.is_dir() && what.snapshot.is_none() && what.window.is_all() && is_procfs(path) {
             return Ok((live(path, &source, what.seconds)?, None));
         }
     }
+    let (held, at) = chosen(path, what)?;
     let snapshots::Held {
         snapshots: all,
         recording,
         not_read,
-    } = snapshots::read(path)?;
-    let at = match what.snapshot {
-        Some(name) => {
-            let chosen = named(&all, name, &source)?;
-            all.iter().position(|s| std::ptr::eq(s, chosen))
-        }
-        None => last_telling(&all),
-    };
-    let at = at.ok_or_else(|| {
-        Error::malformed("no snapshot in it says anything of memory")
-            .in_file(source.as_ref())
-            .help(format!("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host{}", and_not_read(&not_read)))
-    })?;
+        covered,
+    } = held;
     let place = match all.len() {
         1 => source.clone(),
         _ => format!("{source}, snapshot {}", all[at].name),
@@ -69,7 +65,31 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
         evidence.earlier = None;
     }
     evidence.host.unread.extend(not_read);
+    evidence.covered = covered;
     Ok((evidence, recording))
+}
+
+/// The snapshots of an input, and which of them is examined.
+///
+/// # Errors
+/// As [`evidence`].
+pub(crate) fn chosen(path: &Path, what: &Examine) -> Result<(snapshots::Held, usize)> {
+    let source = snapshots::name(path);
+    let held = snapshots::snapshots(path, &what.window)?;
+    let all = &held.snapshots;
+    let at = match what.snapshot {
+        Some(name) => {
+            let chosen = named(all, name, &source)?;
+            all.iter().position(|s| std::ptr::eq(s, chosen))
+        }
+        None => last_telling(all),
+    };
+    let at = at.ok_or_else(|| {
+        Error::malformed("no snapshot in it says anything of memory")
+            .in_file(source.as_ref())
+            .help(format!("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host{}", and_not_read(&held.not_read)))
+    })?;
+    Ok((held, at))
 }
 
 /// What only other snapshots say: release and settings, and the counters' earlier reading.
@@ -125,9 +145,14 @@ fn last_telling(all: &[Snapshot]) -> Option<usize> {
     last(&TELLING).or_else(|| last(&TELLING_LITTLE))
 }
 
+/// Whether a path is this host, as it is now.
+pub(crate) fn is_own(path: &Path) -> bool {
+    path == Path::new("/proc")
+}
+
 /// Whether a directory is procfs, or one copy of it, in files of these names alone: others, such as `zoneinfo.gz`, are read
 /// where snapshots are.
-pub(super) fn is_procfs(path: &Path) -> bool {
+pub(crate) fn is_procfs(path: &Path) -> bool {
     let tells = |f: &&str| path.join(f).is_file();
     if !TELLING.iter().any(tells) {
         return false;
@@ -194,7 +219,7 @@ const SHORT: f64 = 30.0;
 
 /// Reads procfs, or a copy of it; of this host's own, the counters twice, or every ten seconds of a longer watch.
 fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
-    let is_own = path == Path::new("/proc");
+    let is_own = is_own(path);
     let begin = Instant::now();
     let mut readings: Vec<(f64, Reading)> = vec![];
     let mut slabs = None;

@@ -1,6 +1,6 @@
 //! Moments to inspect: of procfs, a copy of it, or snapshots.
 
-use super::evidence::is_procfs;
+use super::evidence::{is_own, is_procfs};
 use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, named};
 use crate::error::{Error as LabError, Result};
@@ -30,10 +30,17 @@ pub fn moments(
     window: &Window,
 ) -> Result<Inspection> {
     let source = snapshots::name(path);
-    if name.is_none() && is_procfs(path) && TELLING.iter().any(|f| path.join(f).is_file()) {
+    if is_own(path) && !window.is_all() {
+        return Err(LabError::no_window());
+    }
+    if name.is_none()
+        && window.is_all()
+        && is_procfs(path)
+        && TELLING.iter().any(|f| path.join(f).is_file())
+    {
         let files = HostFiles {
             proc: path,
-            is_own: path == Path::new("/proc"),
+            is_own: is_own(path),
             flags: FlagsPace::Never,
         };
         let moment = inspect::moment(&source, page_size, files)
@@ -42,9 +49,11 @@ pub fn moments(
             source,
             snapshots: vec![moment],
             not_read: vec![],
+            covered: None,
         });
     }
     let held = snapshots::snapshots(path, window)?;
+    let covered = held.covered;
     let (mut found, not_read) = (held.snapshots, held.not_read);
     if let Some(name) = name {
         found = vec![named(&found, name, &source)?.clone()];
@@ -74,6 +83,7 @@ pub fn moments(
         source,
         snapshots,
         not_read,
+        covered,
     })
 }
 

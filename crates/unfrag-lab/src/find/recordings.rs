@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_linux::recording::{Recording, Snapshot};
-use unfrag_linux::segments::{self, Extent, Window};
+use unfrag_linux::segments::{self, Beginning, Covered, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
 
 /// Whether a file is an `.unfrag` file. What is no regular file is none: its first bytes can be read
@@ -34,6 +34,8 @@ pub struct Streamed {
     pub recording: Recording,
     /// `None` where the recording holds its events.
     events: Option<FileEvents>,
+    /// What the window is, if one was chosen.
+    pub covered: Option<Covered>,
 }
 
 impl Streamed {
@@ -47,7 +49,17 @@ impl Streamed {
         Streamed {
             recording,
             events: None,
+            covered: None,
         }
+    }
+
+    /// Cuts one whose events are in memory down to a window.
+    ///
+    /// # Errors
+    /// If nothing was recorded in the window, or a date is given and the recording has none.
+    pub fn cut(&mut self, window: &Window, beginning: Beginning) -> Result<()> {
+        self.covered = Some(segments::cut(&mut self.recording, window, beginning)?);
+        Ok(())
     }
 
     /// The input of what takes so much memory for what it makes of the events, in bytes.
@@ -56,17 +68,15 @@ impl Streamed {
             Some(events) => events,
             None => &self.recording.events,
         };
-        Input::new(&self.recording, events, budget)
+        let from = self.covered.as_ref().map_or(0, |c| c.times().start);
+        Input::new(&self.recording, events, budget).asked_from(from)
     }
 }
 
 /// Whether the input at `path`, with which these are given, is a raw trace.
-fn is_raw(path: &Path, beside: &[PathBuf], window: &Window) -> Result<bool> {
+fn is_raw(path: &Path, beside: &[PathBuf]) -> Result<bool> {
     if segments::list(path)?.is_empty() && !is_unfrag(path)? {
-        return match window.is_all() {
-            true => Ok(true),
-            false => Err(LabError::no_window(Remedy::Import)),
-        };
+        return Ok(true);
     }
     match beside.is_empty() {
         true => Ok(false),
@@ -77,8 +87,8 @@ fn is_raw(path: &Path, beside: &[PathBuf], window: &Window) -> Result<bool> {
     }
 }
 
-/// Reads an `.unfrag` file or a directory of segments, of either the window alone, or a raw trace with the snapshots of
-/// `beside`.
+/// Reads the window of an `.unfrag` file, of a directory of segments, or of a raw trace with the snapshots of `beside`;
+/// and says what the window is.
 ///
 /// # Errors
 /// If either cannot be read, or an `.unfrag` file is given snapshots that it has already.
@@ -87,12 +97,15 @@ pub fn recording(
     beside: &[PathBuf],
     release: Option<&str>,
     window: &Window,
-) -> Result<Recording> {
-    if is_raw(path, beside, window)? {
-        return raw(path, beside, release);
+    beginning: Beginning,
+) -> Result<(Recording, Covered)> {
+    if is_raw(path, beside)? {
+        let mut recording = raw(path, beside, release)?;
+        let covered = segments::cut(&mut recording, window, beginning);
+        return Ok((recording, covered.map_err(|e| e.in_file(path))?));
     }
-    let recording = segments::read(path, window, Extent::All)?;
-    Ok(of_release(recording, release))
+    let (recording, covered) = segments::read(path, window, Extent::All, beginning)?;
+    Ok((of_release(recording, release), covered))
 }
 
 /// The same, but the events of `.unfrag` files stay in them.
@@ -104,17 +117,19 @@ pub fn streamed(
     beside: &[PathBuf],
     release: Option<&str>,
     window: &Window,
+    beginning: Beginning,
 ) -> Result<Streamed> {
-    if is_raw(path, beside, window)? {
-        return Ok(Streamed {
-            recording: raw(path, beside, release)?,
-            events: None,
-        });
+    if is_raw(path, beside)? {
+        let mut streamed = Streamed::of(raw(path, beside, release)?);
+        let cut = streamed.cut(window, beginning);
+        cut.map_err(|e| e.in_file(path))?;
+        return Ok(streamed);
     }
-    let (recording, events) = FileEvents::open(path, window)?;
+    let (recording, events, covered) = FileEvents::open(path, window, beginning)?;
     Ok(Streamed {
         recording: of_release(recording, release),
         events: Some(events),
+        covered: Some(covered),
     })
 }
 

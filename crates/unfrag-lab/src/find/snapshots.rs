@@ -4,12 +4,12 @@
 //! with, never by a name.
 
 use super::recordings::is_unfrag;
-use crate::error::{Error as LabError, Remedy, Result};
+use crate::error::{Error as LabError, Result};
 use crate::host::Unread;
 use std::io::{self, Read};
 use std::path::Path;
 use unfrag_linux::recording::{Recording, Snapshot};
-use unfrag_linux::segments::{self, Extent, Window};
+use unfrag_linux::segments::{self, Beginning, Covered, Extent, Window};
 use unfrag_linux::snapshots::{Reading, Skipped};
 use unfrag_linux::{Error, file, snapshots};
 
@@ -40,6 +40,8 @@ pub struct Held {
     pub recording: Option<Recording>,
     /// What may belong to a snapshot and was not read, and why.
     pub not_read: Vec<Unread>,
+    /// What the window is.
+    pub covered: Option<Covered>,
 }
 
 impl From<Reading> for Held {
@@ -52,6 +54,7 @@ impl From<Reading> for Held {
             snapshots: reading.snapshots,
             recording: None,
             not_read: reading.skipped.into_iter().map(unread).collect(),
+            covered: None,
         }
     }
 }
@@ -85,23 +88,34 @@ pub fn read(path: &Path) -> Result<Held> {
     }
 }
 
-/// The snapshots of the window of an input.
+/// The snapshots of the window of an input; of an `.unfrag` file with the recording, where all of it was asked for.
 ///
 /// # Errors
-/// As [`read`], and if the input has no window.
+/// As [`read`], and if no snapshot was taken in the window.
 pub fn snapshots(path: &Path, window: &Window) -> Result<Held> {
     let are_segments = !segments::list(path)?.is_empty();
     if !are_segments && window.is_all() {
         return read(path);
     }
     if !are_segments && (is_stdin(path) || path.is_dir() || !is_unfrag(path)?) {
-        return Err(LabError::no_window(Remedy::NameSnapshot));
+        let mut held = read(path)?;
+        let covered = match &mut held.recording {
+            Some(recording) => {
+                let covered = segments::cut(recording, window, Beginning::Exact);
+                held.snapshots.clone_from(&recording.snapshots);
+                covered
+            }
+            None => segments::keep(&mut held.snapshots, window),
+        };
+        held.covered = Some(covered.map_err(|e| e.in_file(name(path).as_ref()))?);
+        return Ok(held);
     }
-    let read = segments::read(path, window, Extent::Snapshots)?;
+    let (recording, covered) = segments::read(path, window, Extent::Snapshots, Beginning::Exact)?;
     Ok(Held {
-        snapshots: read.snapshots,
+        snapshots: recording.snapshots,
         recording: None,
         not_read: vec![],
+        covered: Some(covered),
     })
 }
 
@@ -115,6 +129,7 @@ fn split(mut recording: Recording) -> Held {
         snapshots,
         recording: has_events.then_some(recording),
         not_read: vec![],
+        covered: None,
     }
 }
 

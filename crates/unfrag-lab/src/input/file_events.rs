@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use unfrag_linux::file::Wanted;
 use unfrag_linux::recording::{Events, Recording};
-use unfrag_linux::segments::{Open, Window, WindowEvents};
+use unfrag_linux::segments::{Beginning, Covered, Open, Window, WindowEvents};
 
 /// Batches that are decoded ahead.
 const AHEAD: usize = 2;
@@ -16,13 +16,21 @@ const AHEAD: usize = 2;
 pub struct FileEvents(WindowEvents);
 
 impl FileEvents {
-    /// Opens the window of a file, or of a directory of segments; gives the recording without its events, too.
+    /// Opens the window of a file, or of a directory of segments; gives the recording without its events, and what the window is, too.
     ///
     /// # Errors
     /// If it cannot be read; names the file.
-    pub fn open(path: &Path, window: &Window) -> Result<(Recording, FileEvents)> {
-        let Open { recording, events } = Open::new(path, window)?;
-        Ok((recording, FileEvents(events)))
+    pub fn open(
+        path: &Path,
+        window: &Window,
+        beginning: Beginning,
+    ) -> Result<(Recording, FileEvents, Covered)> {
+        let Open {
+            recording,
+            events,
+            covered,
+        } = Open::new(path, window, beginning)?;
+        Ok((recording, FileEvents(events), covered))
     }
 
     /// Decodes batches, and hands them over; their memory comes back.

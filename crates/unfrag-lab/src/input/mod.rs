@@ -6,6 +6,7 @@
 //! Invariant: however its events come, and whatever the budget, a recording gives the same replay.
 
 pub mod bits;
+pub(crate) mod counted;
 mod cpus;
 mod file_events;
 pub(crate) mod running_sum;
@@ -33,6 +34,9 @@ pub struct Input<'r> {
     pub recording: &'r Recording,
     /// The events.
     pub events: &'r dyn EventSource,
+    /// Where the window that was asked for begins, in the clock of the events. Those before it are read where they tell
+    /// the state in which it begins.
+    pub(crate) from: u64,
     /// Memory for what is made of them.
     pub(crate) room: Arc<Room>,
     /// Its CPUs, once they were asked for.
@@ -56,10 +60,18 @@ impl<'r> Input<'r> {
         Input {
             recording,
             events,
+            from: 0,
             room: Arc::new(Room::new(budget)),
             cpus: Arc::default(),
             recorded: Arc::default(),
         }
+    }
+
+    /// The same, where what was asked for begins at a time of the clock of the events.
+    #[must_use]
+    pub fn asked_from(mut self, time: u64) -> Input<'r> {
+        self.from = time;
+        self
     }
 
     /// Its CPUs, which are looked for once.

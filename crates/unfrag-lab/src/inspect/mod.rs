@@ -16,6 +16,7 @@ use crate::host::{Host, OfSnapshot, Unread, Zone, zone::TypeBlocks};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Covered;
 use unfrag_linux::{Error, Result};
 
 /// What is not shown for a file that could not be read.
@@ -45,6 +46,9 @@ pub struct Inspection {
     /// What was there and was not read, with the reason; left out if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<Unread>,
+    /// What the window is, if one was chosen.
+    #[serde(skip)]
+    pub covered: Option<Covered>,
 }
 
 /// Memory at one moment.

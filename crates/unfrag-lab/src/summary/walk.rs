@@ -8,6 +8,7 @@ use super::report::{KindCount, Lost, NotRecorded, Summary};
 use super::{compaction, fallbacks, reclaim, requests};
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::input::counted::Counted;
 use std::cmp::Reverse;
 use unfrag_linux::event::coverage::EVENTS_RECORDED;
 use unfrag_linux::event::{At, Coverage, Kind, Page, Tracker, Unreadable};
@@ -26,8 +27,18 @@ const COMMON: &[Common] = &[Common::Task, Common::Flags];
 pub fn summarize<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Summary> {
     let input = input.into();
     let mut count = Count::of(&input);
-    input.walk(0..=u64::MAX, COMMON, &mut count)?;
-    Ok(count.report(source))
+    let mut counted = Counted::of(&input);
+    input.walk_and(
+        0..=u64::MAX,
+        COMMON,
+        &mut count,
+        &|_, _| false,
+        &mut |batch| {
+            counted.add(batch);
+            Ok(())
+        },
+    )?;
+    Ok(count.report(source, &counted))
 }
 
 /// The counts so far.
@@ -64,6 +75,9 @@ impl Tracker for Count<'_> {
     #[inline]
     fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
         self.pages.event(at, page)?;
+        if at.time < self.input.from {
+            return Ok(());
+        }
         let who = self.people.who(at.task, at.flags);
         match page {
             Some(Page::Alloc(request)) => self.requests.add(who, &request),
@@ -97,7 +111,7 @@ impl<'r> Count<'r> {
     }
 
     /// What the counts tell.
-    pub(crate) fn report(self, source: &str) -> Summary {
+    pub(crate) fn report(self, source: &str, counted: &Counted) -> Summary {
         let Count {
             input,
             people,
@@ -117,8 +131,8 @@ impl<'r> Count<'r> {
             format: rec.meta.source.clone(),
             kernel: Some(rec.meta.kernel_release.clone()).filter(|r| !r.is_empty()),
             cpus: rec.meta.cpus,
-            events: input.events.len(),
-            kinds: kinds(rec, &input.events.rows()),
+            events: counted.events,
+            kinds: kinds(rec, &counted.rows),
             requests: self.requests.report(&people, &kernel),
             fallbacks: self.fallbacks.report(&people, &kernel),
             compaction: self.compaction.report(&people, &kernel),
@@ -129,7 +143,7 @@ impl<'r> Count<'r> {
             assumed: assumed.into_iter().collect(),
             ..Summary::default()
         };
-        if let Some((first, last)) = input.events.span() {
+        if let Some((first, last)) = counted.span {
             summary.first_seconds = first as f64 / 1e9;
             summary.seconds = last.saturating_sub(first) as f64 / 1e9;
         }

@@ -83,7 +83,7 @@ impl ZoneView {
     }
 
     /// [`cma_pages`](Self::cma_pages) as blocks: the largest that there are, or the smallest.
-    pub(super) fn guess_cma(&self, largest: bool) -> Vec<u64> {
+    pub fn guess_cma(&self, largest: bool) -> Vec<u64> {
         let orders = self.free_by_order.len();
         let mut guess = vec![0; orders];
         let mut left = self.cma_pages;
@@ -122,7 +122,7 @@ impl ZoneView {
     }
 
     /// Blocks of Unmovable, Movable and Reclaimable pageblocks.
-    pub(super) fn ordinary(&self) -> Vec<u64> {
+    pub fn ordinary(&self) -> Vec<u64> {
         let cma = self.cma();
         let set_aside = [&cma, &self.highatomic_by_order, &self.isolated_by_order];
         let left = |(o, &n): (usize, &u64)| {

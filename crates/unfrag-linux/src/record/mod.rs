@@ -10,7 +10,7 @@
 //! - [`command`]: the recorded command, traced from its first page on.
 //! - `deferred`: frees that the kernel puts off, and another task then does.
 //! - [`finish`]: makes the file from the spool.
-//! - [`rotation`]: a recording of days, in segments; `recovery`: what dead recorders left of one.
+//! - [`rotation`]: a recording of days, in segments; `rate`: how much that writes; `recovery`: what dead recorders left of one.
 //! - [`guardian`]: the process that finishes the recording if the recorder dies.
 //! - [`session`]: the whole course of a recording.
 //! - [`snapshot`](fn@snapshot): one moment, without a trace.
@@ -28,6 +28,7 @@ pub mod guardian;
 mod host;
 pub mod names;
 pub mod procfs;
+mod rate;
 mod recovery;
 pub mod rotation;
 pub mod session;
@@ -39,6 +40,7 @@ pub mod tracefs;
 
 pub use guardian::{Watched, recover, watch};
 pub use procfs::Untaken;
+pub use rate::Rate;
 pub use recovery::Found;
 pub use rotation::{Keep, Totals};
 pub use session::{BEGIN, Done, DoneInSegments, END, Options, Scope, record, record_in_segments};

@@ -17,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::finish::{Ending, finish_in_batches};
+use super::rate::Rate;
 use super::spool::{Job, Spool};
 use crate::error::{Error, Result};
 use crate::segments::{self, BOOT, EPOCH_OFFSET};
@@ -30,6 +31,8 @@ pub struct Keep {
     pub bytes: u64,
     /// Time after which a segment ends.
     pub segment: Duration,
+    /// Hears once, soon after the beginning, how much is written.
+    pub tell: fn(&Keep, Rate),
 }
 
 /// Raw bytes of the trace that become one byte of a segment, about.
@@ -48,15 +51,35 @@ pub struct Totals {
     pub events: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// Bytes of the segments.
+    /// Bytes of the segments, of those that were removed as well.
     pub bytes: u64,
+    /// The time that they are of.
+    pub time: Duration,
     /// Segments that were removed, as there was no more room for them.
     pub removed: u64,
+    /// Segments that there are in the directory at the end, those of earlier recorders among them.
+    pub kept: u64,
+    /// Bytes of these.
+    pub kept_bytes: u64,
     /// Bytes that the directory held at most, spools included.
     pub most_bytes: u64,
     /// What went wrong, and lies in a spool.
     pub failed: Vec<String>,
 }
+
+impl Totals {
+    /// How much was written; `None` if no segment was made.
+    pub fn rate(&self) -> Option<Rate> {
+        (self.segments > 0).then_some(Rate {
+            bytes: self.bytes,
+            time: self.time,
+            is_estimate: false,
+        })
+    }
+}
+
+/// How long a recording goes on before it says how much it writes, unless a segment ends sooner.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Makes files of spools, one after the other.
 pub(super) struct Rotation {
@@ -68,7 +91,9 @@ pub(super) struct Rotation {
     number: u64,
     /// What the tracer had counted when the present segment began.
     before: String,
-    sender: Sender<(Spool, Ending)>,
+    /// Whether it was said how much is written.
+    told: bool,
+    sender: Sender<(Spool, Ending, Duration)>,
     finisher: JoinHandle<()>,
     totals: Arc<Mutex<Totals>>,
 }
@@ -93,10 +118,33 @@ impl Rotation {
             began: Instant::now(),
             number: 0,
             before: String::new(),
+            told: false,
             sender,
             finisher,
             totals,
         })
+    }
+
+    /// Says once how much is written, as soon as that shows.
+    pub fn tell_rate(&mut self, spool: &Spool) {
+        if self.told {
+            return;
+        }
+        let made = self
+            .totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .rate();
+        let time = self.began.elapsed();
+        let so_far = (self.number == 0 && time >= SOON).then(|| Rate {
+            bytes: spool.raw_bytes(self.job.cpus as u16) / RAW_BYTES,
+            time,
+            is_estimate: true,
+        });
+        if let Some(rate) = made.or(so_far) {
+            self.told = true;
+            (self.keep.tell)(&self.keep, rate);
+        }
     }
 
     /// Whether the present segment is to end.
@@ -125,9 +173,9 @@ impl Rotation {
             counts,
             early,
         };
-        self.began = Instant::now();
+        let time = std::mem::replace(&mut self.began, Instant::now()).elapsed();
         // The thread ends only with this sender.
-        let _ = self.sender.send((spool, ending));
+        let _ = self.sender.send((spool, ending, time));
     }
 
     /// Waits until all segments are made.
@@ -136,12 +184,19 @@ impl Rotation {
             sender,
             finisher,
             totals,
+            dir,
             ..
         } = self;
         drop(sender);
         let _ = finisher.join();
-        let totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.clone()
+        let mut totals = totals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let left = own_segments(&dir);
+        totals.kept = left.len() as u64;
+        totals.kept_bytes = left.iter().map(size).sum();
+        totals
     }
 }
 
@@ -171,13 +226,13 @@ pub(super) fn fact_of_boot() -> Option<(String, String)> {
 fn make_segments(
     dir: &Path,
     keep: u64,
-    receiver: &Receiver<(Spool, Ending)>,
+    receiver: &Receiver<(Spool, Ending, Duration)>,
     totals: &Mutex<Totals>,
 ) {
     // The thread's own; a recording does without it.
     let own = rustix::thread::gettid();
     let _ = rustix::process::setpriority_process(Some(own), 19);
-    for (spool, ending) in receiver {
+    for (spool, ending, time) in receiver {
         let place = spool.dir().to_owned();
         let held = bytes_in(dir);
         let made = finish_in_batches(spool, &ending);
@@ -191,6 +246,7 @@ fn make_segments(
                 t.events += made.events;
                 t.lost += made.lost;
                 t.bytes += made.file_bytes;
+                t.time += time;
             }
             Err(e) => t.failed.push(format!("{}: {e}", place.display())),
         }
@@ -214,11 +270,20 @@ fn is_segment(path: &Path) -> bool {
         && number.is_some_and(|n| n.len() >= 6 && digits(n))
 }
 
-/// Removes the oldest segments until the others have no more than `keep` bytes; the newest stays.
-fn remove_oldest(dir: &Path, keep: u64) -> u64 {
+/// The segments that recorders made in a directory, the oldest first.
+fn own_segments(dir: &Path) -> Vec<PathBuf> {
     let mut all = segments::list(dir).unwrap_or_default();
     all.retain(|path| is_segment(path));
-    let size = |p: &PathBuf| fs::metadata(p).map_or(0, |m| m.len());
+    all
+}
+
+fn size(path: &PathBuf) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// Removes the oldest segments until the others have no more than `keep` bytes; the newest stays.
+fn remove_oldest(dir: &Path, keep: u64) -> u64 {
+    let all = own_segments(dir);
     let mut total: u64 = all.iter().map(size).sum();
     let mut removed = 0;
     for segment in all.iter().take(all.len().saturating_sub(1)) {

@@ -99,6 +99,8 @@ pub struct DoneInSegments {
     pub untaken: Vec<Untaken>,
     /// Instances that dead recorders had left, now removed.
     pub stale: Vec<String>,
+    /// Bytes of each CPU's ring buffer, which is the kernel's memory.
+    pub buffer: usize,
     /// Why the trace ended before its time, such as a full disk.
     pub cut_short: Option<Error>,
 }
@@ -464,6 +466,7 @@ impl Session {
             untaken,
             rotation,
             stuck,
+            buffer,
             ..
         } = self;
         let removed = instance.remove();
@@ -478,6 +481,7 @@ impl Session {
             totals,
             untaken,
             stale,
+            buffer,
             cut_short: stuck.or(cut_short),
         })
     }
@@ -608,6 +612,9 @@ impl Session {
 
     /// Goes on in the next segment, if it is time for it.
     fn rotate(&mut self) -> Result<()> {
+        if let Some(rotation) = &mut self.rotation {
+            rotation.tell_rate(&self.spool);
+        }
         if !self
             .rotation
             .as_ref()

@@ -22,7 +22,7 @@ use crate::event::Roles;
 use crate::file::{Wanted, Writer};
 use crate::output::{Holds, Output};
 use crate::recording::{Events, Recording};
-use crate::segments::{Open, Window};
+use crate::segments::{Beginning, Open, Window};
 use crate::target::Target;
 use events::Fields;
 use names::Names;
@@ -111,7 +111,8 @@ pub fn redact(from: &Path, to: &Path) -> Result<Done> {
     let Open {
         recording,
         events: source,
-    } = Open::new(from, &Window::default())?;
+        ..
+    } = Open::new(from, &Window::default(), Beginning::Exact)?;
     let begun = Target::of(to).and_then(|target| Output::create(&target, Holds::Recording));
     let mut writer = Writer::new(begun.map_err(|e| Error::from(e).in_file(to))?);
     let mut redactor = Redactor::of(&recording);

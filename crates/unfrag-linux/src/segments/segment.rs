@@ -5,7 +5,8 @@ use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::window::{BOOT, EPOCH_OFFSET, Moment, Window};
+use super::covered::{Covered, Recorded};
+use super::window::{BOOT, EPOCH_OFFSET, Window};
 use crate::error::{Error, Result};
 use crate::file::{PartFacts, Reader};
 use crate::kpageflags;
@@ -39,15 +40,34 @@ impl Segment {
         }
         let first = parts.first().and_then(|p| p.span);
         let last = parts.last().and_then(|p| p.span);
-        let span = first.zip(last).map_or((0, 0), |(a, b)| (a.0, b.1));
+        let mut offset = meta.facts.get(EPOCH_OFFSET).and_then(|n| n.parse().ok());
+        let span = match first.zip(last) {
+            Some((first, last)) => (first.0, last.1),
+            // Without events it is the snapshots that begin and end.
+            None => {
+                let snapshots = file.snapshots()?;
+                let times = snapshots.iter().filter_map(begin_of);
+                let recorded = Recorded::of(times);
+                if offset.is_none() && recorded.is_some_and(|r| r.is_dated) {
+                    offset = Some(meta.snapshot_offset_ns);
+                }
+                let own = |t: u64| t.saturating_add_signed(-meta.snapshot_offset_ns);
+                recorded.map_or((0, 0), |r| (own(r.begin), own(r.end)))
+            }
+        };
         Ok(Segment {
             path: path.to_owned(),
-            offset: meta.facts.get(EPOCH_OFFSET).and_then(|n| n.parse().ok()),
+            offset,
             meta,
             file,
             parts,
             span,
         })
+    }
+
+    /// The date of a time of this segment's clock, or the time itself if it has no dates.
+    pub(super) fn date_of(&self, time: u64) -> u64 {
+        self.offset.map_or(time, |o| time.saturating_add_signed(o))
     }
 
     /// A date in this segment's clock.
@@ -128,16 +148,7 @@ impl Chosen {
     /// Begins further back, if there is a snapshot before from which a replay can begin: one with the flags of all page
     /// frames.
     pub(super) fn begin_at_flags(&mut self, snapshots: &[Snapshot]) {
-        if self.from > 0 {
-            let flagged = |s: &&Snapshot| s.content(kpageflags::NAME).is_some();
-            let before = snapshots
-                .iter()
-                .filter(flagged)
-                .filter_map(|s| self.time(s));
-            if let Some(at) = before.filter(|&t| t <= self.from).max() {
-                self.from = at.saturating_sub(BEFORE);
-            }
-        }
+        self.from = at_flags(snapshots.iter(), |s| self.time(s), self.from);
     }
 
     /// Whether a snapshot is in it; those without a date are.
@@ -148,35 +159,45 @@ impl Chosen {
 
     /// When a snapshot was taken, in the segment's clock.
     fn time(&self, snapshot: &Snapshot) -> Option<u64> {
-        let begin = snapshot.files.iter().filter_map(|f| f.time).map(|t| t.0);
         let offset = self.segment.meta.snapshot_offset_ns;
-        begin.min().map(|t| t.saturating_add_signed(-offset))
+        begin_of(snapshot).map(|t| t.saturating_add_signed(-offset))
     }
 }
 
-/// The segments that a window touches, and what of each.
-pub(super) fn choose(segments: Vec<Segment>, window: &Window) -> Result<Vec<Chosen>> {
-    let Some(first) = segments.first() else {
+/// When the reading of a snapshot began, in the clock of snapshots.
+pub(super) fn begin_of(snapshot: &Snapshot) -> Option<u64> {
+    let times = snapshot.files.iter().filter_map(|f| f.time);
+    times.map(|t| t.0).min()
+}
+
+/// The last time up to `from` at which page flags were read, less a little; `from` if they never were.
+pub(super) fn at_flags<'s>(
+    snapshots: impl Iterator<Item = &'s Snapshot>,
+    time: impl Fn(&Snapshot) -> Option<u64>,
+    from: u64,
+) -> u64 {
+    let flagged = snapshots.filter(|s| s.content(kpageflags::NAME).is_some());
+    let before = flagged.filter_map(time).filter(|&t| t <= from).max();
+    before.map_or(from, |at| at.saturating_sub(BEFORE))
+}
+
+/// The segments that a window touches, and what of each; and what the window is.
+pub(super) fn choose(segments: Vec<Segment>, window: &Window) -> Result<(Vec<Chosen>, Covered)> {
+    let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
         return Err(Error::malformed("the directory has no segments"));
     };
-    let (begin, offset) = (first.span.0, first.offset);
+    let is_dated = first.offset.is_some();
     // Dates, as far as the recording has them; else times of its clock.
-    let date = |m: Moment| match (m, offset) {
-        (Moment::After(ns), Some(offset)) => {
-            Ok(begin.saturating_add_signed(offset).saturating_add(ns))
-        }
-        (Moment::After(ns), None) => Ok(begin.saturating_add(ns)),
-        (Moment::At(date), Some(_)) => Ok(date),
-        (Moment::At(_), None) => Err(Error::unsupported(
-            "the recording does not say at what date it was made",
-        )
-        .help("give times from its beginning on, such as --from 90m --to 150m")),
+    let recorded = Recorded {
+        begin: first.date_of(first.span.0),
+        end: last.date_of(last.span.1),
+        is_dated,
     };
-    let from = window.from.map(date).transpose()?;
-    let to = window.to.map(date).transpose()?;
-    let own = |s: &Segment, date: u64| match offset {
-        Some(_) => s.time_of(date),
-        None => Some(date),
+    let mut covered = Covered::of(window, recorded)?;
+    let (from, to) = covered.asked();
+    let own = |s: &Segment, date: u64| match is_dated {
+        true => s.time_of(date),
+        false => Some(date),
     };
     let mut chosen = vec![];
     for segment in segments {
@@ -190,12 +211,22 @@ pub(super) fn choose(segments: Vec<Segment>, window: &Window) -> Result<Vec<Chos
     }
     let boot = |c: &Chosen| c.segment.meta.facts.get(BOOT).cloned();
     let last = chosen.last().map(boot);
+    let mut left_out: Vec<_> = chosen
+        .iter()
+        .map(boot)
+        .filter(|b| Some(b) != last.as_ref())
+        .collect();
+    left_out.dedup();
     chosen.retain(|c| Some(boot(c)) == last);
-    if chosen.is_empty() {
-        return Err(
-            Error::malformed("nothing was recorded in this window of time")
-                .help("`unfrag inspect` shows from when to when the snapshots are"),
-        );
+    match (chosen.first(), chosen.last()) {
+        (Some(first), Some(last)) => {
+            covered.has_times(first.from..last.to);
+            if !left_out.is_empty() {
+                let begin = first.segment.date_of(first.segment.span.0);
+                covered.leaves_out_boots(left_out.len(), begin);
+            }
+        }
+        _ => return Err(covered.nothing("nothing was recorded")),
     }
-    Ok(chosen)
+    Ok((chosen, covered))
 }

@@ -5,9 +5,10 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use super::covered::Covered;
 use super::names::{Names, Numbers};
 use super::segment::{Chosen, Segment, choose};
-use super::window::{Window, list};
+use super::window::{Beginning, Window, list};
 use crate::error::{Error, Result};
 use crate::file::{BATCH_EVENTS, Reader, Wanted};
 use crate::recording::{EventTable, Events, Lost, Meta, Recording, Snapshot};
@@ -18,6 +19,8 @@ pub struct Open {
     pub recording: Recording,
     /// Its events.
     pub events: WindowEvents,
+    /// What the window is.
+    pub covered: Covered,
 }
 
 /// The events of a window. They may be read any number of times, by several threads at once.
@@ -47,7 +50,7 @@ impl Open {
     ///
     /// # Errors
     /// If a file cannot be read, nothing was recorded in the window, or a date is given and the recording has none.
-    pub fn new(path: &Path, window: &Window) -> Result<Open> {
+    pub fn new(path: &Path, window: &Window, beginning: Beginning) -> Result<Open> {
         let files = match list(path)? {
             segments if segments.is_empty() => vec![path.to_owned()],
             segments => segments,
@@ -64,7 +67,7 @@ impl Open {
             .in_file(path)
             .help("name one of the recordings in it"));
         }
-        let chosen = choose(segments, window).map_err(|e| e.in_file(path))?;
+        let (chosen, covered) = choose(segments, window).map_err(|e| e.in_file(path))?;
         let are_several = chosen.len() > 1;
         let mut names = Names::default();
         let mut open = Open {
@@ -76,17 +79,24 @@ impl Open {
                 events: 0,
                 span: None,
             },
+            covered,
         };
         for segment in chosen {
             let path = segment.segment.path.clone();
-            open.add(segment, are_several, &mut names)
+            open.add(segment, are_several, &mut names, beginning)
                 .map_err(|e| e.in_file(&path))?;
         }
         open.events.tables.clone_from(&open.recording.events.tables);
         Ok(open)
     }
 
-    fn add(&mut self, mut chosen: Chosen, are_several: bool, names: &mut Names) -> Result<()> {
+    fn add(
+        &mut self,
+        mut chosen: Chosen,
+        are_several: bool,
+        names: &mut Names,
+        beginning: Beginning,
+    ) -> Result<()> {
         let is_first = self.events.segments.is_empty();
         let mut snapshots = chosen.segment.file.snapshots()?;
         if are_several {
@@ -98,7 +108,14 @@ impl Open {
                 .for_each(|s| s.name.insert_str(0, &prefix));
         }
         if is_first {
-            chosen.begin_at_flags(&snapshots);
+            if beginning == Beginning::PageFlags {
+                chosen.begin_at_flags(&snapshots);
+                self.covered.reads_from(
+                    chosen
+                        .segment
+                        .date_of(chosen.from.max(chosen.segment.span.0)),
+                );
+            }
             self.recording.meta = Meta {
                 lost: vec![],
                 ..chosen.segment.meta.clone()

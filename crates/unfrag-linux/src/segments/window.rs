@@ -12,6 +12,9 @@ pub const BOOT: &str = "boot_id";
 
 /// The ending of a segment's name.
 const ENDING: &str = ".unfrag";
+/// Nanoseconds of a day.
+pub(super) const DAY: u64 = 86_400_000_000_000;
+
 /// A moment, as a person names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
@@ -19,22 +22,46 @@ pub enum Moment {
     After(u64),
     /// Nanoseconds since 1970.
     At(u64),
+    /// Nanoseconds after midnight, by the clock of whoever asks: the last such time of a day that the recording has.
+    OfDay(u64),
 }
 
 /// A window of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Where it begins; with the recording if `None`.
     pub from: Option<Moment>,
     /// Where it ends: what happens then is no longer in it. With the recording if `None`.
     pub to: Option<Moment>,
+    /// Nanoseconds by which the clock of whoever asks is ahead of UTC at a date, in nanoseconds since 1970.
+    pub ahead_of_utc: fn(u64) -> i64,
+}
+
+impl Default for Window {
+    /// The whole recording, asked for by a clock of UTC.
+    fn default() -> Window {
+        Window {
+            from: None,
+            to: None,
+            ahead_of_utc: |_| 0,
+        }
+    }
 }
 
 impl Window {
     /// Whether it is the whole recording.
     pub fn is_all(&self) -> bool {
-        *self == Window::default()
+        self.from.is_none() && self.to.is_none()
     }
+}
+
+/// Where what is read begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// With the window.
+    Exact,
+    /// With the last snapshot before it that has page flags, if there is one: what was in use then is known by them.
+    PageFlags,
 }
 
 /// The segments in a directory, in order; none of what is no directory.

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::kpageflags;
 use crate::overfull::Overfull;
 use crate::packed::{Allowance, unpack};
+use crate::paste;
 use crate::recording::Snapshot;
 
 /// Bytes that an archive may tell of a file beside its header.
@@ -131,6 +132,10 @@ fn read_stream(
             modified: None,
             content: content.into(),
         });
+        return Ok(());
+    }
+    if let Some(pasted) = paste::read(&content) {
+        found.pasted.extend(pasted?);
         return Ok(());
     }
     let snapshots = pasted::split(&content)?;

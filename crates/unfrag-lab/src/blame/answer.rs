@@ -1,0 +1,164 @@
+//! What it comes to: who it was, in a sentence, and what to ask next.
+//!
+//! Invariant: nobody is named for what was there before. Amounts of caches are those of slabinfo's first and last copy in
+//! the window; without two of them nothing is said of growth.
+
+use super::holders::BEFORE;
+use super::report::{Answer, Blame, Cache, Holder, Next};
+use crate::report::number::{bytes, duration, percent};
+use crate::report::screen::printable;
+use std::collections::BTreeMap;
+use unfrag_linux::procfs::SlabInfo;
+use unfrag_linux::recording::{Recording, Snapshot};
+
+/// Share of the spoilt blocks from which on one holder is the answer, and from which on what was there before is.
+const MOST_OF_IT: f64 = 0.5;
+/// Caches that are named.
+const CACHES: usize = 3;
+/// Holders that are named where none has most of it.
+const HOLDERS: usize = 3;
+
+/// What a blame comes to; `from` is where its window begins, in the clock of the events.
+pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
+    let is_before = |h: &&Holder| h.program.as_deref() == Some(BEFORE);
+    let before: f64 = blame
+        .holders
+        .iter()
+        .filter(is_before)
+        .map(|h| h.share)
+        .sum();
+    let is_known = blame.all_known_after_seconds.is_some();
+    let caches = caches(rec, from);
+    let over = duration(blame.seconds);
+    let named: Vec<&Holder> = blame
+        .holders
+        .iter()
+        .filter(|h| !is_before(h) && h.program.is_some())
+        .collect();
+    let share = |h: &Holder| {
+        let (who, purpose) = (printable(h.who()), printable(&h.purpose));
+        format!("{who} ({purpose}) {}", percent(h.share))
+    };
+    let grew = caches.iter().any(|c| {
+        c.grown_bytes
+            .is_some_and(|g| g > 0 && g.unsigned_abs() >= c.bytes / 10)
+    });
+    let has_objects = rec
+        .events
+        .tables
+        .iter()
+        .any(|t| t.name == "kmem_cache_alloc");
+    let (mut sentence, next) = match named.first() {
+        _ if blame.spoilt_blocks == 0.0 => {
+            let what = match is_known {
+                true => "nobody",
+                false => "nobody that is known of, as there are no page flags in the recording",
+            };
+            (
+                format!("{what}: no block was spoilt in these {over}"),
+                Next::Doctor,
+            )
+        }
+        _ if before >= MOST_OF_IT => {
+            let sentence = format!(
+                "nobody in these {over}: {} was there before",
+                percent(before)
+            );
+            let next = match (grew, has_objects) {
+                (true, false) => Next::RecordSlab,
+                (true, true) => Next::Doctor,
+                (false, _) => Next::RecordLonger,
+            };
+            (sentence, next)
+        }
+        Some(first) if first.share >= MOST_OF_IT => {
+            (format!("{} in these {over}", share(first)), Next::Doctor)
+        }
+        Some(_) => {
+            let several: Vec<String> = named.iter().take(HOLDERS).map(|h| share(h)).collect();
+            (
+                format!("nobody alone in these {over}: {}", several.join(", ")),
+                Next::Doctor,
+            )
+        }
+        None => (
+            format!("not known in these {over}: the recording names no program"),
+            Next::Doctor,
+        ),
+    };
+    let next = match next {
+        Next::Doctor if rec.snapshots.is_empty() => Next::Summary,
+        next => next,
+    };
+    let slab: f64 = blame
+        .holders
+        .iter()
+        .filter(|h| h.purpose.contains("slab"))
+        .map(|h| h.share)
+        .sum();
+    if slab >= MOST_OF_IT && !caches.is_empty() {
+        let each: Vec<String> = caches.iter().map(in_words).collect();
+        sentence += &format!("; the largest caches: {}", each.join(", "));
+    }
+    Answer {
+        sentence,
+        before_share: is_known.then_some(before),
+        caches,
+        next,
+    }
+}
+
+fn in_words(cache: &Cache) -> String {
+    let grown = cache.grown_bytes.map_or(String::new(), |g| {
+        let sign = if g < 0 { '-' } else { '+' };
+        format!(" ({sign}{})", bytes(g.unsigned_abs()))
+    });
+    format!("{} {}{grown}", printable(&cache.name), bytes(cache.bytes))
+}
+
+/// The largest caches at the end of the window, and by how much they grew in it.
+fn caches(rec: &Recording, from: u64) -> Vec<Cache> {
+    let page = u64::from(rec.meta.page_size);
+    let offset = rec.meta.snapshot_offset_ns;
+    let is_inside = |s: &&Snapshot| {
+        let time = s
+            .time_of("slabinfo")
+            .map(|t| t.saturating_add_signed(-offset));
+        time.is_none_or(|t| t >= from)
+    };
+    let sizes = |s: &Snapshot| -> Option<BTreeMap<String, u64>> {
+        let read = SlabInfo::parse(s.file("slabinfo")?).ok()?;
+        let mut all = BTreeMap::new();
+        // Caches of control groups have one name.
+        for c in read.caches {
+            let bytes = c
+                .num_slabs
+                .saturating_mul(c.pagesperslab.into())
+                .saturating_mul(page);
+            let sum: &mut u64 = all.entry(c.name).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        Some(all)
+    };
+    let mut copies = rec.snapshots.iter().filter(is_inside);
+    let first = copies.find_map(sizes);
+    let last = copies.rev().find_map(sizes);
+    let (Some(end), begin) = (
+        last.as_ref().or(first.as_ref()),
+        last.as_ref().and(first.as_ref()),
+    ) else {
+        return vec![];
+    };
+    let cache = |(name, &bytes): (&String, &u64)| Cache {
+        name: name.clone(),
+        bytes,
+        grown_bytes: begin.map(|b| {
+            let before = b.get(name).copied().unwrap_or(0);
+            (bytes as i64).saturating_sub(before as i64)
+        }),
+    };
+    let mut all: Vec<Cache> = end.iter().map(cache).collect();
+    all.sort_by_key(|c| std::cmp::Reverse(c.bytes));
+    all.truncate(CACHES);
+    all
+}

@@ -1,0 +1,395 @@
+//! What each zone has for needs after each means: for certain, by the model, and at most.
+//!
+//! - *For certain*: free lists as they are; of what a means frees beside them a part is not counted ([`NOT_PROMISED`]), nor as
+//!   many pageblocks as pages are pinned, since page flags do not show which.
+//! - *By the model*: the same without these two.
+//! - *At most*: every block without a frame that stays, as far as the zone's pages go.
+//!
+//! Invariant: nothing is certain of a zone of which a file lacks that tells what is kept back. Without page flags nothing is
+//! certain but what is free now.
+
+use super::layout::{self, Leaves};
+use super::means::Means;
+use super::supply::{Lists, ORDERS, Supply, empty_view, pages, perfect, spoil, take};
+use crate::doctor::compactor::{self, CompactionRules};
+use crate::doctor::forecast::{KernelFeatures, targets};
+use crate::doctor::frames::FrameUse;
+use crate::doctor::zone_blocks::{Emptied, ZoneBlocks};
+use crate::host::Zone;
+use crate::usable::ZoneView;
+use unfrag_eras::ZoneKind;
+use unfrag_eras::kernel::MarkCheck;
+
+/// Of what a means frees beside free lists, one part in so many is not promised: hosts gave up to 2 % less than the model
+/// (`docs/huge-pages-at-this-uptime.md`).
+const NOT_PROMISED: u64 = 20;
+/// Order of the blocks that page flags are counted in.
+const BLOCK_ORDER: u8 = 9;
+/// Pages that a CPU takes onto its lists at once at most: 63, doubled up to five times. `spec: 3.2`
+const MOST_TAKEN: u64 = 63 << 5;
+/// More pages than any host has.
+const MOST_PAGES: u64 = 1 << 48;
+/// Pages that a zone keeps where that is not known: nothing of it is promised.
+const CLOSED: u64 = 1 << 50;
+
+/// What is known of a host beside its zones.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// What its kernel does about compaction.
+    pub kernel: KernelFeatures,
+    /// The watermark tests that all have to pass.
+    pub checks: Vec<MarkCheck>,
+    /// Pages that are pinned.
+    pub pinned: u64,
+    /// Order of a pageblock.
+    pub pageblock_order: u32,
+    /// Whether a run of compaction is followed as its kernel makes it: older ones move memory into wholly free blocks too.
+    pub is_modelled: bool,
+    /// Whether runs beyond the largest block are asked for.
+    pub asks_for_runs: bool,
+}
+
+/// A zone after a means.
+#[derive(Clone, Debug)]
+pub(super) struct Outlook {
+    /// For certain.
+    pub sure: Supply,
+    /// By the model; `None` where there is none, as without page flags.
+    pub expected: Option<Supply>,
+    /// At most.
+    pub most: Supply,
+}
+
+/// A zone after a means; `None` if its kind is none that requests use.
+pub(super) fn outlook(
+    zone: &Zone,
+    blocks: Option<&ZoneBlocks>,
+    means: Means,
+    known: &Known,
+) -> Option<Outlook> {
+    let kind = ZoneKind::from_name(&zone.name)?;
+    let of = Of {
+        zone,
+        known,
+        kind,
+        view: zone.view(),
+    };
+    let blocks = blocks.filter(|b| !b.blocks.is_empty());
+    let mut outlook = match (means, blocks) {
+        (Means::Now, _) => of.now(blocks),
+        (_, Some(blocks)) => of.after(blocks, means),
+        (_, None) => of.after_unseen(means),
+    };
+    outlook.sure.on_lists = MOST_TAKEN;
+    Some(outlook)
+}
+
+struct Of<'a> {
+    zone: &'a Zone,
+    known: &'a Known,
+    kind: ZoneKind,
+    view: Option<ZoneView>,
+}
+
+impl Of<'_> {
+    fn orders(&self) -> usize {
+        self.zone.orders().unwrap_or(11).clamp(1, ORDERS)
+    }
+
+    fn largest(&self) -> u8 {
+        self.orders() as u8 - 1
+    }
+
+    /// Whether all is known that keeps free memory back.
+    fn is_told(&self) -> bool {
+        self.zone.tells_what_is_kept() && self.zone.cma_pages.is_some()
+    }
+
+    /// Pages that the watermark test may take off for the high-atomic reserve: many kernels take off its pageblocks whole.
+    fn reserve(&self, view: &ZoneView) -> u64 {
+        let blocks = self
+            .zone
+            .pageblocks_of("HighAtomic")
+            .unwrap_or(0)
+            .min(MOST_PAGES);
+        let pages = blocks.saturating_mul(1 << self.known.pageblock_order.min(16));
+        pages.max(view.highatomic_pages)
+    }
+
+    fn free_pages(&self) -> u64 {
+        let counted = self.zone.info.as_ref().map(|i| i.free);
+        let listed = self.zone.free_pages;
+        // A list that the kernel stopped counting tells too little.
+        let most = match self.zone.is_capped {
+            true => counted.max(listed),
+            false => listed.or(counted),
+        };
+        most.unwrap_or(0).min(MOST_PAGES)
+    }
+
+    fn supply(&self, blocks: Lists, view: ZoneView, unknown: u64) -> Supply {
+        Supply {
+            node: self.zone.node,
+            blocks,
+            view,
+            kept: [
+                self.zone.protection.unwrap_or(unknown),
+                self.zone.protection_from_kernel.unwrap_or(unknown),
+            ],
+            on_lists: 0,
+            checks: self.known.checks.clone(),
+        }
+    }
+
+    /// Nothing.
+    fn none(&self) -> Supply {
+        let view = empty_view(self.kind, self.orders());
+        self.supply([0; ORDERS], view, CLOSED)
+    }
+
+    fn now(&self, blocks: Option<&ZoneBlocks>) -> Outlook {
+        let runs = blocks.map(|b| layout::unmoved(b, Emptied::default()));
+        let Some(view) = &self.view else {
+            // Free pages may be told all the same.
+            let most = self.at_most(perfect(self.free_pages()), self.free_pages());
+            return Outlook {
+                sure: self.none(),
+                expected: None,
+                most,
+            };
+        };
+        let sure = match self.is_told() {
+            true => {
+                let mut view = view.clone();
+                // Kernels to 4.3 keep blocks of this type for requests that may not wait.
+                let old = self.zone.free_of("Reserve").unwrap_or_default();
+                view.isolated_by_order.resize(self.orders(), 0);
+                let pairs = view.isolated_by_order.iter_mut().zip(old);
+                pairs.for_each(|(n, old)| *n = n.saturating_add(*old));
+                view.highatomic_pages = self.reserve(&view);
+                self.with_runs(view, runs.as_ref(), true)
+            }
+            false => self.none(),
+        };
+        let most = match self.zone.is_capped {
+            true => self.at_most(perfect(self.free_pages()), self.free_pages()),
+            false => {
+                let mut view = view.clone();
+                if view.cma_by_order.is_none() {
+                    view.cma_by_order = Some(view.guess_cma(false));
+                }
+                // The reserve is given up before a request fails for good.
+                view.highatomic_by_order.clear();
+                view.highatomic_pages = 0;
+                self.with_runs(view, runs.as_ref(), false)
+            }
+        };
+        Outlook {
+            expected: self.is_told().then(|| sure.clone()),
+            sure,
+            most,
+        }
+    }
+
+    /// The free lists with the runs that page flags show. Without them there are none at least, and as many at most as the
+    /// largest blocks would make.
+    fn with_runs(&self, view: ZoneView, runs: Option<&Lists>, at_least: bool) -> Supply {
+        let largest = self.largest();
+        let at = usize::from(largest);
+        let mut blocks = [0; ORDERS];
+        let ordinary = view.ordinary();
+        blocks[..ordinary.len()].copy_from_slice(&ordinary);
+        let n = blocks[at];
+        let mut larger = match runs {
+            Some(runs) => *runs,
+            None if at_least => [0; ORDERS],
+            None => perfect(n << at),
+        };
+        larger[..at].fill(0);
+        if at_least {
+            // Which of them are set aside is not known.
+            let all = view.free_by_order.get(at).copied().unwrap_or(0);
+            spoil(&mut larger, largest, all.saturating_sub(n));
+        }
+        larger[at] = 0;
+        let in_runs = pages(&larger, largest) >> largest;
+        take(&mut larger, largest, in_runs.saturating_sub(n));
+        larger[at] = 0;
+        blocks[at] = n - (pages(&larger, largest) >> largest).min(n);
+        for (to, from) in blocks.iter_mut().zip(larger).skip(at + 1) {
+            *to = from;
+        }
+        let unknown = if at_least { CLOSED } else { 0 };
+        self.supply(blocks, view, unknown)
+    }
+
+    /// What no means gives more of: these blocks, as far as so many pages go.
+    fn at_most(&self, blocks: Lists, free: u64) -> Supply {
+        let mut view = empty_view(self.kind, self.orders());
+        view.free_pages = free;
+        view.min = self.zone.marks.map_or(0, |m| m[0]);
+        let mut supply = self.supply(blocks, view, 0);
+        // How many of the pages are in small blocks then is not known, so the sum alone is tested.
+        supply.checks = vec![MarkCheck::BlockExists];
+        supply
+    }
+
+    /// After a means of which page flags show nothing.
+    fn after_unseen(&self, means: Means) -> Outlook {
+        let z = self.zone;
+        let more = [z.pcp, z.reclaimable.filter(|_| means.drops())];
+        let free = more
+            .into_iter()
+            .flatten()
+            .fold(self.free_pages(), u64::saturating_add);
+        let free = free.min(MOST_PAGES);
+        let huge = z.huge_order.min(ORDERS as u8 - 1);
+        let movable = z.managed.map(|managed| {
+            let blocks = managed >> huge;
+            let movable = blocks.saturating_sub(z.unmovable_blocks().unwrap_or(0));
+            movable.max(z.whole_blocks(huge).unwrap_or(blocks))
+        });
+        let whole = (free >> huge).min(movable.unwrap_or(u64::MAX));
+        let mut blocks = perfect(whole << huge);
+        // What goes into no huge page can be in smaller blocks.
+        let below = usize::from(huge).saturating_sub(1);
+        blocks[below] += (free - (whole << huge)).div_ceil(1 << below);
+        Outlook {
+            sure: self.now(None).sure,
+            expected: None,
+            most: self.at_most(blocks, free),
+        }
+    }
+
+    fn after(&self, blocks: &ZoneBlocks, means: Means) -> Outlook {
+        let kernel = self.known.kernel;
+        let emptied = Emptied {
+            lists: kernel.tunes_lists,
+            caches: means.drops(),
+        };
+        let before = layout::unmoved(blocks, Emptied::default());
+        let unmoved = layout::unmoved(blocks, emptied);
+        let (mut by_model, mut emptied_blocks) = (unmoved, unmoved);
+        if means.compacts() && kernel.compacts {
+            let targets = targets(self.zone, blocks);
+            let mut rules = CompactionRules {
+                unevictable: kernel.unevictable,
+                by_order: kernel.by_order,
+                synced: true,
+                emptied,
+                targets: &targets,
+            };
+            let done = compactor::compacted(blocks, &rules);
+            by_model = layout::compacted(blocks, &rules, &done, true);
+            rules.synced = false;
+            // A run that a folio ends early empties nothing for certain.
+            if compactor::compact(blocks, &rules).stopped.is_none() {
+                emptied_blocks = layout::compacted(blocks, &rules, &done, false);
+            }
+        }
+        let of = |kind, is| if is { blocks.pages(kind) } else { 0 };
+        let free = match self.free_pages() {
+            0 => blocks.pages(FrameUse::Free),
+            free => free,
+        };
+        let freed =
+            free + of(FrameUse::PerCpu, emptied.lists) + of(FrameUse::CleanCache, emptied.caches);
+        let is_sure = self.is_told() && (self.known.is_modelled || !means.compacts());
+        let sure = match is_sure {
+            true => {
+                let sure = self.set_aside(self.promised(&before, emptied_blocks), freed);
+                self.at_least_now(sure, blocks, means)
+            }
+            false => self.none(),
+        };
+        let leaves = Leaves {
+            unevictable: kernel.unevictable,
+            slabs: means.drops(),
+            huge_pages: self.known.asks_for_runs,
+        };
+        let most = match means.compacts() && kernel.compacts {
+            true => layout::emptiable(blocks, leaves),
+            // Nothing moves, but slab may be freed anywhere.
+            false if means.drops() => perfect(MOST_PAGES),
+            false => unmoved,
+        };
+        let free = free
+            + of(FrameUse::PerCpu, true)
+            + of(FrameUse::CleanCache, emptied.caches)
+            + of(FrameUse::Slab, means.drops());
+        Outlook {
+            sure,
+            expected: self.is_told().then(|| self.set_aside(by_model, freed)),
+            most: self.at_most(most, free),
+        }
+    }
+
+    /// What is free now is free afterwards too: whole blocks, as nothing is moved into them, and all if nothing moves. It is
+    /// the better answer where it is not known which blocks are set aside.
+    fn at_least_now(&self, after: Supply, flags: &ZoneBlocks, means: Means) -> Supply {
+        let mut now = self.now(Some(flags)).sure;
+        if means.compacts() {
+            now.blocks[..usize::from(BLOCK_ORDER)].fill(0);
+        }
+        let whole = |s: &Supply| pages(&s.blocks, BLOCK_ORDER);
+        match whole(&now) > whole(&after) {
+            true => now,
+            false => after,
+        }
+    }
+
+    /// What of the blocks after a means is promised.
+    fn promised(&self, before: &Lists, mut after: Lists) -> Lists {
+        let whole = |l: &Lists| pages(l, BLOCK_ORDER) >> BLOCK_ORDER;
+        let gained = whole(&after).saturating_sub(whole(before));
+        for (n, before) in after.iter_mut().zip(before) {
+            *n -= n.saturating_sub(*before).div_ceil(NOT_PROMISED);
+        }
+        spoil(&mut after, BLOCK_ORDER, self.known.pinned.min(gained));
+        after
+    }
+
+    /// A zone of whose blocks some are set aside; page flags do not show which.
+    fn set_aside(&self, mut blocks: Lists, free: u64) -> Supply {
+        let view = self.view.clone();
+        let mut view = view.unwrap_or_else(|| empty_view(self.kind, self.orders()));
+        let shift = self
+            .known
+            .pageblock_order
+            .saturating_sub(BLOCK_ORDER.into());
+        let typed = |is: fn(&str) -> bool| {
+            let n = self.zone.pageblocks_where(is).unwrap_or(0);
+            n.min(MOST_PAGES >> BLOCK_ORDER) << shift.min(8)
+        };
+        let withheld = typed(|t| matches!(t, "HighAtomic" | "Isolate" | "Reserve"));
+        let areas = typed(|t| t == "CMA");
+        spoil(&mut blocks, BLOCK_ORDER, withheld.saturating_add(areas));
+        for lists in ["HighAtomic", "Isolate", "Reserve", "CMA"] {
+            let small = self.zone.free_of(lists).unwrap_or_default();
+            let pairs = blocks.iter_mut().zip(small).take(BLOCK_ORDER.into());
+            pairs.for_each(|(n, aside)| *n = n.saturating_sub(*aside));
+        }
+        // Whole blocks of contiguous areas that are free stay so, and processes may have them.
+        let free_areas = self.zone.free_of("CMA").unwrap_or_default();
+        let mut cma = vec![0; self.orders()];
+        if let Some(n) = cma.get_mut(usize::from(BLOCK_ORDER)) {
+            *n = (pages(free_areas, BLOCK_ORDER) >> BLOCK_ORDER).min(areas);
+        }
+        view.cma_by_order = Some(cma);
+        view.cma_pages = (areas << BLOCK_ORDER).max(view.cma_pages).min(free);
+        view.highatomic_pages = self.reserve(&view);
+        view.highatomic_by_order = vec![];
+        view.isolated_by_order = vec![];
+        let isolated = self
+            .zone
+            .withheld()
+            .unwrap_or(0)
+            .saturating_sub(view.highatomic_pages);
+        view.free_pages = free.saturating_sub(isolated);
+        // What is free and not counted may be in blocks of any order: the smallest count least.
+        let counted = pages(&blocks, 0)
+            .saturating_add(pages(view.cma_by_order.as_deref().unwrap_or_default(), 0));
+        view.isolated_by_order = vec![view.free_pages.saturating_sub(counted)];
+        self.supply(blocks, view, CLOSED)
+    }
+}

@@ -1,0 +1,340 @@
+//! The names that may be in a paste: those that every kernel of a kind has, and nobody gave.
+
+/// Zones.
+pub(super) const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
+
+/// Migrate types.
+pub(super) const TYPES: [&str; 7] = [
+    "Unmovable",
+    "Reclaimable",
+    "Movable",
+    "Reserve",
+    "HighAtomic",
+    "CMA",
+    "Isolate",
+];
+
+/// Lines of a zone below `pages free`.
+pub(super) const OF_ZONE: [&str; 9] = [
+    "boost", "min", "low", "high", "promo", "spanned", "present", "managed", "cma",
+];
+
+/// Counters of a zone, and of a node, that tell of free memory and of what can be had.
+pub(super) const OF_COUNTERS: [&str; 10] = [
+    "nr_free_cma",
+    "nr_file_pages",
+    "nr_active_file",
+    "nr_inactive_file",
+    "nr_zone_active_file",
+    "nr_zone_inactive_file",
+    "nr_slab_reclaimable",
+    "nr_slab_unreclaimable",
+    "nr_mlock",
+    "nr_unaccepted",
+];
+
+/// The last lines of a zone.
+pub(super) const LAST: [&str; 5] = [
+    "node_unreclaimable",
+    "all_unreclaimable",
+    "start_pfn",
+    "reserved_highatomic",
+    "free_highatomic",
+];
+
+/// Amounts of meminfo.
+const MEMINFO: [&str; 53] = [
+    "MemTotal",
+    "MemFree",
+    "MemAvailable",
+    "Buffers",
+    "Cached",
+    "SwapCached",
+    "Active",
+    "Inactive",
+    "Active(anon)",
+    "Inactive(anon)",
+    "Active(file)",
+    "Inactive(file)",
+    "Unevictable",
+    "Mlocked",
+    "HighTotal",
+    "HighFree",
+    "LowTotal",
+    "LowFree",
+    "SwapTotal",
+    "SwapFree",
+    "Zswap",
+    "Zswapped",
+    "Dirty",
+    "Writeback",
+    "AnonPages",
+    "Mapped",
+    "Shmem",
+    "KReclaimable",
+    "Slab",
+    "SReclaimable",
+    "SUnreclaim",
+    "KernelStack",
+    "PageTables",
+    "SecPageTables",
+    "VmallocUsed",
+    "Percpu",
+    "HardwareCorrupted",
+    "AnonHugePages",
+    "ShmemHugePages",
+    "ShmemPmdMapped",
+    "FileHugePages",
+    "FilePmdMapped",
+    "CmaTotal",
+    "CmaFree",
+    "Unaccepted",
+    "Balloon",
+    "HugePages_Total",
+    "HugePages_Free",
+    "HugePages_Rsvd",
+    "HugePages_Surp",
+    "Hugepagesize",
+    "Hugetlb",
+    "DirectMap4k",
+];
+
+/// Amounts of a node that tell of its free memory, its page cache and its pools.
+pub(super) const OF_NODES: [&str; 12] = [
+    "MemTotal",
+    "MemFree",
+    "FilePages",
+    "Active(file)",
+    "Inactive(file)",
+    "Shmem",
+    "KReclaimable",
+    "SReclaimable",
+    "SUnreclaim",
+    "HugePages_Total",
+    "HugePages_Free",
+    "HugePages_Surp",
+];
+
+/// Beginnings of the names of vmstat's counters that tell of stalls, failures and compaction.
+const VMSTAT: [&str; 24] = [
+    "allocstall",
+    "compact_",
+    "pgmigrate_",
+    "thp_",
+    "htlb_",
+    "pgscan_direct",
+    "pgscan_kswapd",
+    "pgsteal_direct",
+    "pgsteal_kswapd",
+    "oom_kill",
+    "pgalloc_",
+    "pgskip_",
+    "pgrotated",
+    "unevictable_pgs_culled",
+    "nr_foll_pin_",
+    "nr_free_pages",
+    "nr_free_cma",
+    "nr_slab_",
+    "nr_unstable",
+    "kswapd_",
+    "pageoutrun",
+    "drop_",
+    "slabs_scanned",
+    "zone_reclaim_failed",
+];
+
+/// Settings of `vm` that are numbers.
+pub(super) const SYSCTLS: [&str; 13] = [
+    "min_free_kbytes",
+    "watermark_scale_factor",
+    "watermark_boost_factor",
+    "compaction_proactiveness",
+    "compact_unevictable_allowed",
+    "extfrag_threshold",
+    "defrag_mode",
+    "nr_hugepages",
+    "nr_overcommit_hugepages",
+    "vfs_cache_pressure",
+    "percpu_pagelist_high_fraction",
+    "swappiness",
+    "zone_reclaim_mode",
+];
+
+/// Settings that are a choice, by their names in a snapshot, and what can be chosen.
+pub(super) const CHOICES: [(&str, &[&str]); 2] = [
+    ("thp/enabled", &["always", "madvise", "never"]),
+    (
+        "thp/defrag",
+        &["always", "defer", "defer+madvise", "madvise", "never"],
+    ),
+];
+
+/// Slab caches of most kernels, and `kmalloc` of any size beside them.
+const CACHES: [&str; 52] = [
+    "extent_status",
+    "lsm_inode_cache",
+    "vmap_area_cache",
+    "request_sock_TCP",
+    "mnt_cache",
+    "bdev_cache",
+    "dentry",
+    "inode_cache",
+    "ext2_inode_cache",
+    "ext3_inode_cache",
+    "ext4_inode_cache",
+    "xfs_inode",
+    "xfs_ili",
+    "xfs_buf",
+    "btrfs_inode",
+    "btrfs_extent_map",
+    "btrfs_extent_buffer",
+    "nfs_inode_cache",
+    "fuse_inode",
+    "ovl_inode",
+    "proc_inode_cache",
+    "shmem_inode_cache",
+    "sock_inode_cache",
+    "hugetlbfs_inode_cache",
+    "ext4_extent_status",
+    "jbd2_journal_head",
+    "buffer_head",
+    "radix_tree_node",
+    "vm_area_struct",
+    "maple_node",
+    "anon_vma",
+    "anon_vma_chain",
+    "mm_struct",
+    "task_struct",
+    "signal_cache",
+    "sighand_cache",
+    "files_cache",
+    "filp",
+    "cred_jar",
+    "pid",
+    "names_cache",
+    "kernfs_node_cache",
+    "skbuff_head_cache",
+    "skbuff_small_head",
+    "skbuff_fclone_cache",
+    "TCP",
+    "UNIX",
+    "nf_conntrack",
+    "bio",
+    "zspage",
+    "pool_workqueue",
+    "vmap_area",
+];
+
+/// Words that distributors put into the release of their kernels.
+const OF_RELEASES: [&str; 30] = [
+    "amd64",
+    "arm64",
+    "x86",
+    "64",
+    "aarch64",
+    "ppc64le",
+    "s390x",
+    "riscv64",
+    "armmp",
+    "686",
+    "generic",
+    "cloud",
+    "aws",
+    "azure",
+    "gcp",
+    "oracle",
+    "kvm",
+    "virt",
+    "lts",
+    "hwe",
+    "default",
+    "pve",
+    "microsoft",
+    "standard",
+    "server",
+    "lowlatency",
+    "rt",
+    "debug",
+    "uek",
+    "bpo",
+];
+
+/// Whether a line of meminfo may be told.
+pub(super) fn of_meminfo(name: &str) -> bool {
+    MEMINFO.contains(&name)
+}
+
+/// Whether a counter of vmstat may be told.
+pub(super) fn of_vmstat(name: &str) -> bool {
+    let is_plain = name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    is_plain && name.len() < 40 && VMSTAT.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether the name of a slab cache may be told.
+pub(super) fn of_caches(name: &str) -> bool {
+    // `kmalloc-rcl-64`, `kmalloc-cg-1k`.
+    let size = name
+        .strip_prefix("kmalloc-")
+        .map(|s| s.trim_start_matches("rcl-").trim_start_matches("cg-"));
+    let is_size = |s: &str| {
+        let number = s.trim_end_matches(['k', 'M']);
+        !number.is_empty() && s.len() < 8 && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    CACHES.contains(&name) || size.is_some_and(is_size)
+}
+
+/// A release without what somebody called a kernel that he built: `6.1.0-56-cloud-amd64`, but `6.1.0` of
+/// `6.1.0-alice`.
+pub(super) fn release(text: &str) -> String {
+    let is_sign = |c: char| "-._+~".contains(c);
+    let numbered = |part: &str, start: &str| {
+        let rest = part.strip_prefix(start);
+        rest.is_some_and(|r| r.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let is_known = |part: &str| {
+        let of_vendor = ["", "el", "fc", "amzn", "rc", "deb", "v", "lp", "cm"];
+        let is_long = part.len() > 6;
+        (!is_long && of_vendor.iter().any(|start| numbered(part, start)))
+            || OF_RELEASES.contains(&part)
+    };
+    let mut kept = 0;
+    for (at, sign) in text
+        .match_indices(is_sign)
+        .map(|(at, s)| (at, s.len()))
+        .chain([(text.len(), 0)])
+    {
+        let begin = kept;
+        let part = text.get(begin..at).unwrap_or_default();
+        if !is_known(part) {
+            return text[..begin].trim_end_matches(is_sign).to_owned();
+        }
+        kept = at + sign;
+    }
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_keeps_what_distributors_say() {
+        for (text, kept) in [
+            ("6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64"),
+            (
+                "4.18.0-553.16.1.el8_10.x86_64",
+                "4.18.0-553.16.1.el8_10.x86_64",
+            ),
+            ("6.8.0-45-generic", "6.8.0-45-generic"),
+            ("6.12.0-rc3", "6.12.0-rc3"),
+            ("6.1.0-alice-laptop", "6.1.0"),
+            ("6.1.0-web3+", "6.1.0"),
+            ("alice", ""),
+            ("6.6.1-20261128", "6.6.1"),
+        ] {
+            assert_eq!(release(text), kept, "{text}");
+        }
+    }
+}
