@@ -126,13 +126,10 @@ fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
 /// The kernel's own name of one of [`COUNTERS`] in a reading, which older kernels have another for; of a counter that is
 /// split by zone, without the zone.
 pub fn kernels_name(stat: &VmStat, counter: &'static str) -> &'static str {
-    let (_, names, _) = COUNTERS
-        .iter()
-        .find(|(name, ..)| *name == counter)
-        .unwrap_or(&(counter, &[], ""));
-    let whole = names.iter().filter(|n| !n.ends_with('*'));
-    let mut told = whole.filter(|n| stat.get(n).is_some());
-    told.next().copied().unwrap_or(counter)
+    let of_counter = COUNTERS.iter().filter(|(name, ..)| *name == counter);
+    let names = of_counter.flat_map(|(_, names, _)| names.iter().copied());
+    let mut told = names.filter(|n| !n.ends_with('*') && stat.get(n).is_some());
+    told.next().unwrap_or(counter)
 }
 
 /// The value of one of [`COUNTERS`] in a reading, by its name here.
