@@ -129,13 +129,14 @@ fn a_procfs_that_is_none_is_an_error_at_once() {
 
 #[test]
 fn it_listens_on_names_and_addresses() {
+    let proc = proc();
     for listen in ["127.0.0.1:0", "localhost:0"] {
-        let (_running, address) = exporter_on(listen, proc().path());
+        let (_running, address) = exporter_on(listen, proc.path());
         assert!(ask(&address, "GET /metrics").0.contains("200"), "{listen}");
     }
     // Where there is no IPv6, that is said.
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
-        let (_running, address) = exporter_on("[::1]:0", proc().path());
+        let (_running, address) = exporter_on("[::1]:0", proc.path());
         assert!(address.starts_with("[::1]:"), "{address}");
     }
 }

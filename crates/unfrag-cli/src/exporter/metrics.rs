@@ -352,7 +352,7 @@ mod tests {
             last: None,
         };
         let expected = [
-            "unfrag_page_flags_interval_seconds 60.0",
+            "unfrag_page_flags_interval_seconds{} 60.0",
             "unfrag_source_readable{file=\"kpageflags\"} 0.0",
         ];
         assert_eq!(of_flags(&encode(&reading(), asked, &[])), expected);
@@ -362,7 +362,7 @@ mod tests {
     fn the_larger_of_two_needs_for_one_place_holds() {
         let needs = ["9", "512", "7@node1"].map(|n| n.parse().unwrap());
         let text = encode(&reading(), PageFlags::default(), &needs);
-        assert!(text.contains("unfrag_needed_huge_pages 512.0"), "{text}");
+        assert!(text.contains("unfrag_needed_huge_pages{} 512.0"), "{text}");
         assert!(
             text.contains("unfrag_needed_huge_pages{node=\"1\"} 7.0"),
             "{text}"
@@ -398,7 +398,10 @@ mod tests {
             caches.contains(&largest.as_str()),
             "{largest} in {caches:?}"
         );
-        let all = format!("unfrag_slab_bytes {}.0", (0..200).sum::<u64>() * 2 * 4096);
+        let all = format!(
+            "unfrag_slab_bytes{{}} {}.0",
+            (0..200).sum::<u64>() * 2 * 4096
+        );
         assert!(out.contains(&all), "{all} in {out}");
     }
 }
