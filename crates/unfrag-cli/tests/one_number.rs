@@ -455,7 +455,7 @@ fn a_recording_has_one_number_for_one_thing() {
     for file in &snapshot.files {
         let to = dir.path().join(&file.name);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::write(to, &file.content.bytes()).unwrap();
+        fs::write(to, file.content.bytes()).unwrap();
     }
     let mut compared = Compared::default();
     let mut told = Told::of(dir.path());
