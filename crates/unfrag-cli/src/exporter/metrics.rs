@@ -1,109 +1,98 @@
-//! A diagnosis in the text format of OpenMetrics.
+//! A reading of a host in the text format of OpenMetrics.
 //!
 //! Names and units by Prometheus' conventions: bytes, seconds and ratios, never pages or percent; counters
-//! end in `_total`. Zones of a node are told apart by labels.
+//! have the kernel's own names, and end in `_total`. Zones of a node are told apart by labels.
 
+use super::files;
+use super::gauges::{Labels, Named, of_zone};
+use super::need::{self, Need};
 use prometheus_client::encoding::text::encode as write;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use unfrag_lab::doctor::work::Work;
-use unfrag_lab::doctor::{Diagnosis, Forecast, ZoneDiagnosis};
+use unfrag_lab::doctor::work::{self, Work};
+use unfrag_lab::doctor::{Diagnosis, Evidence, Forecast, ZoneDiagnosis};
 
-type Labels = Vec<(&'static str, String)>;
-type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
-
-/// Gauges of one name.
-struct Named(Gauges);
-
-impl Named {
-    fn new(registry: &mut Registry, name: &str, help: &str) -> Named {
-        let family = Gauges::default();
-        registry.register(name, help, family.clone());
-        Named(family)
-    }
-
-    /// Sets what is known.
-    fn set_known(&self, labels: Labels, value: Option<f64>) {
-        if let Some(value) = value {
-            self.set(labels, value);
-        }
-    }
-
-    fn set(&self, labels: Labels, value: impl Into<f64>) {
-        self.0.get_or_create(&labels).set(value.into());
-    }
+/// One reading of a host.
+pub struct Reading {
+    /// What was read.
+    pub evidence: Evidence,
+    /// What the doctor makes of it.
+    pub diagnosis: Diagnosis,
 }
 
-/// Names of the counters that [`Work`] has, without `unfrag_` and `_total`.
-const COUNTERS: [(&str, &str); 15] = [
-    ("allocstall", "direct_reclaim_stalls"),
-    ("compact_stall", "compaction_stalls"),
-    ("compact_fail", "compaction_failures"),
-    ("compact_success", "compaction_successes"),
-    ("compact_daemon_wake", "kcompactd_wakeups"),
-    (
-        "compact_migrate_scanned",
-        "compaction_migrate_scanned_pages",
-    ),
-    ("compact_free_scanned", "compaction_free_scanned_pages"),
-    ("pgmigrate_success", "migrated_pages"),
-    ("pgmigrate_fail", "migration_failed_pages"),
-    ("thp_fault_alloc", "thp_faults"),
-    ("thp_fault_fallback", "thp_fault_fallbacks"),
-    ("htlb_buddy_alloc_fail", "hugetlb_allocation_failures"),
-    ("pgscan_direct", "direct_reclaim_scanned_pages"),
-    ("pgscan_kswapd", "kswapd_scanned_pages"),
-    ("oom_kill", "oom_kills"),
-];
+/// What is known of page flags.
+#[derive(Clone, Copy, Default)]
+pub struct PageFlags<'a> {
+    /// Pause between two readings; `None` where they are not asked for.
+    pub every: Option<Duration>,
+    /// The last diagnosis that saw them, and its age.
+    pub last: Option<(&'a Diagnosis, Duration)>,
+}
 
-/// The text. `with_flags` is the last diagnosis that saw page flags, and its age.
-pub fn encode(now: &Diagnosis, with_flags: Option<(&Diagnosis, Duration)>) -> String {
+/// The text.
+pub fn encode(reading: &Reading, flags: PageFlags<'_>, needs: &[Need]) -> String {
+    let now = &reading.diagnosis;
+    let last = flags.last.filter(|(d, _)| d.obstacles.is_some());
     let mut registry = Registry::with_prefix("unfrag");
     sizes(&mut registry, now);
     zones(&mut registry, now);
+    files::register(&mut registry, &reading.evidence);
     nodes(&mut registry, now);
-    now.work.iter().for_each(|w| counter(&mut registry, w));
-    huge_pages(&mut registry, now, with_flags.map(|(d, _)| d));
-    if let Some((d, age)) = with_flags.filter(|(d, _)| d.obstacles.is_some()) {
-        obstacles(&mut registry, d);
-        Named::new(
-            &mut registry,
-            "page_flags_age_seconds",
-            "Age of what was read from page flags",
-        )
-        .set(vec![], age.as_secs_f64());
+    if let Some(stat) = &reading.evidence.vmstat {
+        let each = now.work.iter();
+        each.for_each(|w| counter(&mut registry, w, work::kernels_name(stat, w.counter)));
     }
-    let unread = Named::new(
-        &mut registry,
+    huge_pages(&mut registry, now, last.map(|(d, _)| d));
+    need::register(&mut registry, needs);
+    if let Some((d, _)) = last {
+        obstacles(&mut registry, d);
+    }
+    page_flags(&mut registry, flags.every, last.map(|(_, age)| age));
+    sources(&mut registry, now, flags.every.map(|_| last.is_some()));
+    let mut out = String::new();
+    write(&mut out, &registry).expect("a String takes everything");
+    out
+}
+
+/// How old the figures from page flags are, and how often they are asked for.
+fn page_flags(r: &mut Registry, every: Option<Duration>, age: Option<Duration>) {
+    let seconds = |d: Duration| d.as_secs_f64();
+    if let Some(age) = age {
+        let help = "Age of what was read from page flags";
+        Named::new(r, "page_flags_age_seconds", help).set(vec![], seconds(age));
+    }
+    if let Some(every) = every {
+        let help = "Pause between two readings of page flags";
+        Named::new(r, "page_flags_interval_seconds", help).set(vec![], seconds(every));
+    }
+}
+
+/// Which files could be read. `flags`: whether page flags were; `None` where nobody asked for them.
+fn sources(r: &mut Registry, now: &Diagnosis, flags: Option<bool>) {
+    let readable = Named::new(
+        r,
         "source_readable",
         "Whether a file of procfs could be read",
     );
-    for file in [
+    let names = [
         "buddyinfo",
         "zoneinfo",
         "pagetypeinfo",
         "meminfo",
         "vmstat",
         "slabinfo",
-        "kpageflags",
-    ] {
-        let seen = match (file, with_flags) {
-            ("kpageflags", flags) => flags.is_some_and(|(d, _)| d.obstacles.is_some()),
-            _ => now.unread.iter().all(|u| u.file != file),
-        };
-        unread.set(vec![("file", file.into())], f64::from(u8::from(seen)));
+    ];
+    let seen = |file| Some(now.unread.iter().all(|u| u.file != file));
+    let each = names.into_iter().map(|file| (file, seen(file)));
+    for (file, seen) in each.chain([("kpageflags", flags)]) {
+        let value = seen.map(|seen| f64::from(u8::from(seen)));
+        readable.set_known(vec![("file", file.into())], value);
     }
-    let mut out = String::new();
-    write(&mut out, &registry).expect("a String takes everything");
-    out
 }
 
 fn zone_labels(z: &ZoneDiagnosis) -> Labels {
-    vec![("node", z.node.to_string()), ("zone", z.zone.clone())]
+    of_zone(z.node, &z.zone)
 }
 
 fn sizes(r: &mut Registry, d: &Diagnosis) {
@@ -183,16 +172,14 @@ fn nodes(r: &mut Registry, d: &Diagnosis) {
     }
 }
 
-fn counter(r: &mut Registry, w: &Work) {
-    let Some((_, name)) = COUNTERS.iter().find(|(c, _)| *c == w.counter) else {
-        return;
-    };
+/// A counter, under the `name` that it has in vmstat.
+fn counter(r: &mut Registry, w: &Work, name: &str) {
     let counter: Counter = Counter::default();
     counter.inc_by(w.total);
     // Begins with a capital, as a sentence: `requests …` become `Requests …`.
     let mut help = w.what.to_owned();
     help[..1].make_ascii_uppercase();
-    r.register(*name, help, counter);
+    r.register(format!("vmstat_{name}"), help, counter);
 }
 
 fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>) {
@@ -234,8 +221,8 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
 fn obstacles(r: &mut Registry, d: &Diagnosis) {
     let all = Named::new(
         r,
-        "pageblocks",
-        "Pageblocks that hold memory of the allocator",
+        "obstacle_examined_pageblocks",
+        "Blocks of a huge page's size that were looked through for obstacles",
     );
     let memory = Named::new(
         r,
@@ -273,27 +260,40 @@ fn obstacles(r: &mut Registry, d: &Diagnosis) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag_lab::doctor::{Evidence, examine};
+    use unfrag_lab::doctor::examine;
 
-    fn diagnosis() -> Diagnosis {
+    fn of(evidence: Evidence) -> Reading {
+        let diagnosis = examine(&evidence).unwrap().diagnosis;
+        Reading {
+            evidence,
+            diagnosis,
+        }
+    }
+
+    fn plainly(reading: &Reading) -> String {
+        encode(reading, PageFlags::default(), &[])
+    }
+
+    fn reading() -> Reading {
         let read = |name: &str| match name {
             "buddyinfo" => Ok(b"Node 0, zone DMA32 100 50 0 0 0 0 0 0 0 1 2 \n".to_vec()),
             "vmstat" => Ok(b"compact_stall 7\n".to_vec()),
             _ => Err(std::io::ErrorKind::NotFound.into()),
         };
-        examine(&Evidence::read("here", read).unwrap())
-            .unwrap()
-            .diagnosis
+        of(Evidence::read("here", read).unwrap())
     }
 
     #[test]
     fn names_carry_units_and_counters_end_in_total() {
-        let text = encode(&diagnosis(), None);
+        let text = plainly(&reading());
         assert!(
             text.contains("unfrag_free_bytes{node=\"0\",zone=\"DMA32\"} 11304960"),
             "{text}"
         );
-        assert!(text.contains("unfrag_compaction_stalls_total 7"), "{text}");
+        assert!(
+            text.contains("unfrag_vmstat_compact_stall_total 7"),
+            "{text}"
+        );
         assert!(text.contains("means=\"now_at_most\"} 5"), "{text}");
         assert!(text.ends_with("# EOF\n"));
         for line in text.lines().filter(|l| !l.starts_with('#')) {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let text = encode(&diagnosis(), None);
+        let text = plainly(&reading());
         for absent in [
             "unfrag_obstacle_bytes{",
             "unfrag_watermark_bytes{",
@@ -330,16 +330,78 @@ mod tests {
             _ => Err(std::io::ErrorKind::NotFound.into()),
         }
         };
-        let d = examine(&Evidence::read("here", read).unwrap());
-        let text = encode(&d.unwrap().diagnosis, None);
+        let text = plainly(&of(Evidence::read("here", read).unwrap()));
         assert!(!text.contains("zone=\"DMA\",means=\"now\""), "{text}");
         assert!(text.contains("zone=\"Normal\",means=\"now\"} 0"), "{text}");
     }
 
     #[test]
-    fn every_counter_of_the_doctor_has_a_name_here() {
-        for (counter, ..) in unfrag_lab::doctor::work::COUNTERS {
-            assert!(COUNTERS.iter().any(|(c, _)| *c == counter), "{counter}");
+    fn page_flags_that_nobody_asked_for_are_not_unreadable() {
+        let of_flags = |text: &str| {
+            let lines = text
+                .lines()
+                .filter(|l| l.contains("kpageflags") || l.contains("page_flags"));
+            lines
+                .filter(|l| !l.starts_with('#'))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of_flags(&plainly(&reading())), Vec::<String>::new());
+        let asked = PageFlags {
+            every: Some(Duration::from_secs(60)),
+            last: None,
+        };
+        let expected = [
+            "unfrag_page_flags_interval_seconds{} 60.0",
+            "unfrag_source_readable{file=\"kpageflags\"} 0.0",
+        ];
+        assert_eq!(of_flags(&encode(&reading(), asked, &[])), expected);
+    }
+
+    #[test]
+    fn the_larger_of_two_needs_for_one_place_holds() {
+        let needs = ["9", "512", "7@node1"].map(|n| n.parse().unwrap());
+        let text = encode(&reading(), PageFlags::default(), &needs);
+        assert!(text.contains("unfrag_needed_huge_pages{} 512.0"), "{text}");
+        assert!(
+            text.contains("unfrag_needed_huge_pages{node=\"1\"} 7.0"),
+            "{text}"
+        );
+        assert!(!plainly(&reading()).contains("unfrag_needed"));
+    }
+
+    #[test]
+    fn the_number_of_caches_is_bounded_and_their_sum_is_not_cut() {
+        let mut text = String::from("slabinfo - version: 2.1\n# name\n");
+        for i in 0..200 {
+            let name = format!("c{i}\"\\{{");
+            text += &format!(
+                "{name:<17} {:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} : slabdata {i:>6} {i:>6} {:>6}\n",
+                5, 10, 192, 21, 2, 0, 0, 0, 0
+            );
         }
+        let read = |name: &str| match name {
+            "slabinfo" => Ok(text.clone().into_bytes()),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let out = plainly(&of(Evidence::read("here", read).unwrap()));
+        let caches: Vec<&str> = out
+            .lines()
+            .filter(|l| l.starts_with("unfrag_slab_cache_bytes{"))
+            .collect();
+        assert_eq!(caches.len(), files::CACHES, "{out}");
+        let largest = format!(
+            r#"unfrag_slab_cache_bytes{{cache="c199\"\\{{"}} {}.0"#,
+            199 * 2 * 4096
+        );
+        assert!(
+            caches.contains(&largest.as_str()),
+            "{largest} in {caches:?}"
+        );
+        let all = format!(
+            "unfrag_slab_bytes{{}} {}.0",
+            (0..200).sum::<u64>() * 2 * 4096
+        );
+        assert!(out.contains(&all), "{all} in {out}");
     }
 }

@@ -37,10 +37,12 @@ fn sizes(info: &SlabInfo, page_size: u64) -> HashMap<&str, u64> {
             false => pages.saturating_mul(table_page) / page_size.max(1),
         }
     };
-    info.caches
-        .iter()
-        .map(|c| (c.name.as_str(), pages(c)))
-        .collect()
+    let mut all = HashMap::new();
+    for c in &info.caches {
+        let of_name: &mut u64 = all.entry(c.name.as_str()).or_default();
+        *of_name = of_name.saturating_add(pages(c));
+    }
+    all
 }
 
 /// The caches that grew most, then the largest; `page_size` is the host's.
@@ -69,9 +71,22 @@ pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
             }
         })
         .collect();
-    all.sort_by_key(|s| std::cmp::Reverse((s.grown_pages.unwrap_or(0).max(0), s.pages)));
+    all.sort_by(|a, b| {
+        let size = |s: &SlabCache| (s.grown_pages.unwrap_or(0).max(0), s.pages);
+        size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    all.dedup_by(|a, b| a.name == b.name);
     all.truncate(SHOWN);
     all
+}
+
+/// All caches, the largest first, with their pages; those of one name are one. `None` without slabinfo. `page_size` is the
+/// host's.
+pub fn by_size(e: &Evidence, page_size: u64) -> Option<Vec<(&str, u64)>> {
+    let all = sizes(e.slabs.as_ref()?, page_size);
+    let mut all: Vec<(&str, u64)> = all.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    Some(all)
 }
 
 /// Largest caches that shrink when caches are dropped, with their pages: those of files' names and inodes, and what the

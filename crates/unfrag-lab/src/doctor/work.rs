@@ -47,7 +47,7 @@ pub const COUNTERS: [(&str, &[&str], &str); 15] = [
     ),
     (
         "compact_migrate_scanned",
-        &["compact_migrate_scanned", "compact_blocks_moved"],
+        &["compact_migrate_scanned"],
         "pages scanned for something to move",
     ),
     (
@@ -123,6 +123,15 @@ fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
     })
 }
 
+/// The kernel's own name of one of [`COUNTERS`] in a reading, which older kernels have another for; of a counter that is
+/// split by zone, without the zone.
+pub fn kernels_name(stat: &VmStat, counter: &'static str) -> &'static str {
+    let of_counter = COUNTERS.iter().filter(|(name, ..)| *name == counter);
+    let names = of_counter.flat_map(|(_, names, _)| names.iter().copied());
+    let mut told = names.filter(|n| !n.ends_with('*') && stat.get(n).is_some());
+    told.next().unwrap_or(counter)
+}
+
 /// The value of one of [`COUNTERS`] in a reading, by its name here.
 pub(super) fn counted(stat: &VmStat, counter: &str) -> Option<u64> {
     let (_, names, _) = COUNTERS.iter().find(|(name, ..)| *name == counter)?;
@@ -186,9 +195,15 @@ mod tests {
 
     #[test]
     fn names_of_old_kernels() {
-        let w = work(&evidence("allocstall 7\ncompact_pages_moved 5\n", None));
+        let old = "allocstall 7\ncompact_pages_moved 5\ncompact_blocks_moved 3\n";
+        let w = work(&evidence(old, None));
         let names: Vec<_> = w.iter().map(|w| (w.counter, w.total)).collect();
         assert_eq!(names, [("allocstall", 7), ("pgmigrate_success", 5)]);
+        let stat = VmStat::parse(old.as_bytes()).unwrap();
+        let own = |counter| kernels_name(&stat, counter);
+        assert_eq!(own("pgmigrate_success"), "compact_pages_moved");
+        assert_eq!(own("allocstall"), "allocstall");
+        assert_eq!(own("pgscan_direct"), "pgscan_direct");
     }
 
     #[test]

@@ -222,7 +222,8 @@ pub struct ZoneSample {
     pub pcp_pages: Option<u64>,
     /// Free blocks of each order of the host.
     pub free_blocks: Vec<u64>,
-    /// Unusable free space index, 0 to 1, at order "3" and at that of a huge page ("9" where a page has 4 KiB).
+    /// Unusable free space index, 0 to 1, at order "3" and at that of a huge page ("9" where a page has 4 KiB). The kernel,
+    /// `inspect` and the doctor cut the same number off after thousandths.
     pub unusable_index: BTreeMap<String, f64>,
     /// Free blocks of the size of a huge page, 2 MiB where a page has 4 KiB (a larger block counts as several).
     pub free_huge_blocks: u64,
