@@ -39,7 +39,8 @@ fn diagnosis(input: &str) -> Value {
 
 fn without_origin(mut d: Value) -> Value {
     let all = d.as_object_mut().unwrap();
-    for name in ["source", "unread"] {
+    // A paste holds a moment and the one before it, and says so.
+    for name in ["source", "unread", "watched"] {
         all.remove(name);
     }
     // The names of caches may be somebody's.

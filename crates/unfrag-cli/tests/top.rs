@@ -104,7 +104,7 @@ fn what_it_cannot_show_is_named_with_the_way_out() {
         2,
         &["--kernel", "leave it out"],
     );
-    fails(&["top", path, "--interval", "0"], 2, &["0.01 to 86400"]);
+    fails(&["top", path, "--interval", "0"], 2, &["0.01 s to a day"]);
     fails(&["top", "no-such-file.unfrag"], 1, &["no-such-file.unfrag"]);
     let pool = Pool::builder().arena(4 << 20).build().expect("a pool");
     pool.write_procfs(dir.path()).expect("files");
