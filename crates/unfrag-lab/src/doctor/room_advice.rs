@@ -141,7 +141,7 @@ pub(super) fn shrink_slab(
     }
     let mut advice = shrink(d, e)?;
     advice.reason = format!(
-        "slab alone spoils {} of {} blocks, and {}",
+        "slab alone is in the way in {} of {} blocks, and {}",
         thousands(slab.blocks_alone),
         thousands(blocks),
         needs.join("; ")

@@ -193,7 +193,7 @@ pub(super) fn unevictable(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Judged 
         "compact_unevictable_allowed",
         1,
         format!(
-            "unevictable memory alone spoils {} blocks; {reason}",
+            "unevictable memory alone is in the way of {} huge pages; {reason}",
             thousands(o.blocks_alone)
         ),
         "a process with mlocked memory may wait for a page that is being moved".into(),
@@ -374,7 +374,7 @@ pub(super) fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch) 
         "defrag_mode",
         1,
         format!(
-            "{} blocks are spoiled by {} of the kernel's memory: types are mixed; {reason}",
+            "{} blocks hold {} of the kernel's memory: types are mixed; {reason}",
             thousands(spoiled),
             bytes(pages.saturating_mul(d.page_size))
         ),

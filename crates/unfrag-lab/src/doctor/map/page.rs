@@ -66,7 +66,7 @@ fn summary(x: &Examined) -> String {
         }
         false => format!(
             "A square is a pageblock of 2 MiB, in the order of addresses, coloured by what holds it. A single \
-             page of the kernel spoils a block, so it decides the colour; what can be moved is the paler the less of it \
+             page of the kernel is in the way of a huge page, so it decides the colour; what can be moved is the paler the less of it \
              there is. Huge pages to be had: {} at once, {} \
              after compaction, {} by asking again.",
             f.now.map_or_else(|| "not known".into(), thousands),
