@@ -1,6 +1,6 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
-mod gate;
+pub mod gate;
 
 use gate::Gate;
 

@@ -104,7 +104,10 @@ fn main() -> ExitCode {
     standard::take_panics();
     let cli = match standard::options::<Cli>() {
         Ok(cli) => cli,
-        Err(said) => return ExitCode::from(standard::say_of_options(&said)),
+        Err(said) => {
+            let status = standard::say_of_options(&said);
+            return ExitCode::from(doctor::gate::status_of_wrong_options(status));
+        }
     };
     // A recorder ends at a signal when its recording is made.
     #[cfg(target_os = "linux")]

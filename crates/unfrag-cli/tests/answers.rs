@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{json, root, run, stdout, text, unfrag};
 
-const ASSUMED: &str = "the rules of 6.18 are assumed; give --kernel RELEASE";
+const ASSUMED: &str = "the rules of 6.18 are assumed; give --release RELEASE";
 
 fn input(name: &str) -> PathBuf {
     root().join("crates/unfrag-linux/tests/inputs").join(name)

@@ -275,6 +275,26 @@ fn wrong_needs_are_answered_with_what_is_right() {
 }
 
 #[test]
+fn wrong_options_are_no_answer_for_nagios() {
+    let host = host();
+    for words in [
+        "--need 1x3M --format nagios",
+        "--format=nagios --need 0x2M",
+        "--need 1x2M --format nagios --nonsense",
+        "--format nagios",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let (code, out, err) = doctor(host.path(), &words);
+        let unknown = "MEMORY UNKNOWN - cannot be read\n";
+        assert_eq!((code, &out[..]), (Some(3), unknown), "{words:?}: {err}");
+    }
+    assert_eq!(
+        doctor(host.path(), &["--format", "nagios", "--help"]).0,
+        Some(0)
+    );
+}
+
+#[test]
 fn explain_says_whether_anything_failed() {
     let out = run(&["explain", "--check", LOG]);
     assert_eq!(out.status.code(), Some(1));

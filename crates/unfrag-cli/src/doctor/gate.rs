@@ -29,6 +29,20 @@ pub struct Gate {
     format: Format,
 }
 
+/// The exit status where the options themselves are wrong: for Nagios a 2 would be *critical*, which is an answer.
+pub fn status_of_wrong_options(status: u8) -> u8 {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let is_nagios = words.iter().any(|w| w == "--format=nagios")
+        || words
+            .windows(2)
+            .any(|w| w[0] == "--format" && w[1] == "nagios");
+    if status != 2 || !is_nagios || words.first().is_none_or(|w| w != "doctor") {
+        return status;
+    }
+    let _ = print(Printed::Nagios.print_unreadable());
+    Printed::Nagios.unreadable()
+}
+
 /// Who reads the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {

@@ -79,7 +79,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     let obstacles = (!blocks.is_empty()).then(|| obstacles(blocks.iter().map(Arc::as_ref), kernel));
     if is_assumed && !zones.is_empty() {
         notes.push(format!(
-            "no file tells the kernel's release: the rules of {} are assumed; give --kernel RELEASE",
+            "no file tells the kernel's release: the rules of {} are assumed; give --release RELEASE",
             era.preset()
         ));
     }

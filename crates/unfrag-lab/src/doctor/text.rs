@@ -219,7 +219,7 @@ fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
         if let Some(verdict) = r.verdict_to_4_3 {
             let _ = write!(out, "; by that of kernels to 4.3: {verdict}");
         }
-        out += "; give --kernel RELEASE)";
+        out += "; give --release RELEASE)";
     }
     out
 }

@@ -77,6 +77,13 @@ fn each_number_is_there_and_no_more_than_the_bound() {
         if room.at_least > got || room.at_most.is_none_or(|most| got > most) {
             wrong.push(of);
         }
+        // A bound is one of this host: no more pieces than it has memory for, and no fewer after more was done.
+        let most = |m: Means| n.each[0].rooms[m as usize].at_most;
+        let pages: u64 = state.nodes.iter().sum::<u64>() * 512;
+        let is_monotonic = most(Means::Drop) <= most(Means::DropCompact);
+        if most(Means::Drop).is_some_and(|most| most << a.order > pages) || !is_monotonic {
+            wrong.push(format!("{place}, {}: bounds {:?}", a.name, n.each[0].rooms));
+        }
         promised[means as usize] += room.at_least;
         given[means as usize] += got;
     });

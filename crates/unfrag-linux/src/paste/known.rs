@@ -299,6 +299,7 @@ pub(super) fn release(text: &str) -> String {
         (!is_long && of_vendor.iter().any(|start| numbered(part, start)))
             || OF_RELEASES.contains(&part)
     };
+    let text = &text[..first_address(text).unwrap_or(text.len())];
     let mut kept = 0;
     for (at, sign) in text
         .match_indices(is_sign)
@@ -312,7 +313,28 @@ pub(super) fn release(text: &str) -> String {
         }
         kept = at + sign;
     }
-    text.to_owned()
+    text.trim_end_matches(is_sign).to_owned()
+}
+
+/// Where four numbers of a byte begin that may be an address. A release may have as many (`5.15.167.4-microsoft`), but
+/// begins with one digit.
+fn first_address(text: &str) -> Option<usize> {
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut begin = 0;
+    for run in text.split_inclusive(|c| !is_of_number(c)) {
+        let numbers = run.trim_end_matches(|c| !is_of_number(c));
+        let bytes = numbers.split('.').map(|n| n.parse::<u8>().is_ok());
+        let most = bytes.fold((0, 0), |(most, n), is| {
+            let n = if is { n + 1 } else { 0 };
+            (n.max(most), n)
+        });
+        let is_release = begin == 0 && numbers.find('.') == Some(1);
+        if most.0 >= 4 && !is_release {
+            return Some(begin);
+        }
+        begin += run.len();
+    }
+    None
 }
 
 #[cfg(test)]
@@ -333,6 +355,15 @@ mod tests {
             ("6.1.0-web3+", "6.1.0"),
             ("alice", ""),
             ("6.6.1-20261128", "6.6.1"),
+            (
+                "5.15.167.4-microsoft-standard",
+                "5.15.167.4-microsoft-standard",
+            ),
+            ("6.1.0-10.11.12.13", "6.1.0"),
+            ("6.1.0-generic-10.0.0.5.7", "6.1.0-generic"),
+            ("6.1-192.168.7.9-cloud", "6.1"),
+            ("192.168.7.9", ""),
+            ("10.1.2.3-generic", ""),
         ] {
             assert_eq!(release(text), kept, "{text}");
         }

@@ -145,17 +145,31 @@ impl Covered {
         }
     }
 
-    /// The last date up to a limit at which it is so long after midnight.
+    /// The last date up to a limit at which this clock shows so long after midnight. The clock may be put forward or back
+    /// that day: of two such dates it is the later one that is not after the limit, and a day without it has none.
     fn last_of_day(&self, ns: u64, limit: u64) -> u64 {
-        let local = limit.saturating_add_signed((self.ahead_of_utc)(limit));
+        let ahead = self.ahead_of_utc;
+        let local = limit.saturating_add_signed(ahead(limit));
+        // The clock is put back by less than a day, so the day after may have begun and be over again.
         let today = (local - local % DAY).saturating_add(ns);
-        let day = match today > local {
-            true => today.saturating_sub(DAY),
-            false => today,
-        };
-        // The clock may have been put forward or back since then.
-        let date = |at: u64| day.saturating_add_signed(-(self.ahead_of_utc)(at));
-        date(date(limit))
+        let shown = [
+            today.saturating_add(DAY),
+            today,
+            today.saturating_sub(DAY),
+            today.saturating_sub(2 * DAY),
+        ];
+        // Its clock a day before and a day after: one of them is right, wherever in between it is changed.
+        let dates = shown.into_iter().flat_map(|shown| {
+            [shown.saturating_sub(DAY), shown.saturating_add(DAY)]
+                .map(|near| (shown, shown.saturating_add_signed(-ahead(near))))
+        });
+        dates
+            .filter(|&(shown, date)| {
+                date <= limit && date.saturating_add_signed(ahead(date)) == shown
+            })
+            .map(|(_, date)| date)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Notes where reading begins instead.
@@ -362,6 +376,41 @@ mod tests {
                 asked,
                 "{recorded:?} {from:?} {to:?}"
             );
+        }
+    }
+
+    /// A clock two hours ahead of UTC that is put back at 01:00 UTC by an hour, and one that is put forward then.
+    #[test]
+    fn a_time_of_day_is_one_that_the_clock_showed() {
+        const CHANGES: u64 = DAY_BEGINS + HOUR;
+        let back = |t: u64| if t < CHANGES { 2 } else { 1 } * HOUR as i64;
+        let forward = |t: u64| if t < CHANGES { 1 } else { 2 } * HOUR as i64;
+        let minutes = |m: i64| DAY_BEGINS.saturating_add_signed(m * 60 * SECOND as i64);
+        let rows: [(fn(u64) -> i64, i64, u64, i64); 8] = [
+            // Until 02:15 for the second time: 02:30 was shown once, 02:10 twice.
+            (back, 75, 150, 30),
+            (back, 75, 130, 70),
+            (back, 45, 130, 10),
+            (back, 45, 175, -24 * 60 + 55),
+            (back, 600, 30, -90),
+            // 02:30 was not shown that day, but the day before.
+            (forward, 65, 150, -24 * 60 + 90),
+            (forward, 600, 150, -24 * 60 + 90),
+            (forward, 600, 30, -30),
+        ];
+        for (ahead_of_utc, end, of_day, wanted) in rows {
+            let window = Window {
+                from: Some(Moment::OfDay(of_day * 60 * SECOND)),
+                to: None,
+                ahead_of_utc,
+            };
+            let recorded = Recorded {
+                begin: minutes(-3000),
+                end: minutes(end),
+                is_dated: true,
+            };
+            let found = Covered::of(&window, recorded).unwrap().asked.0;
+            assert_eq!(found, Some(minutes(wanted)), "{end} {of_day}");
         }
     }
 

@@ -63,7 +63,7 @@ fn iso(text: &str) -> Option<u64> {
     }
     let in_range = year >= 1970
         && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && (1..=days_of(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second <= 60;
@@ -73,6 +73,16 @@ fn iso(text: &str) -> Option<u64> {
     let local = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     let seconds = u64::try_from(local - zone_offset(rest)?).ok()?;
     seconds.checked_mul(NS)?.checked_add(nanos)
+}
+
+/// Days of a month.
+fn days_of(year: i64, month: i64) -> i64 {
+    let is_leap_year = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + i64::from(is_leap_year),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// Seconds by which the zone is ahead of UTC: nothing, `Z`, or `+hh:mm` in any of its forms.

@@ -171,7 +171,9 @@ fn together(
             }
             // A range is taken out of the allocator, whatever its watermarks.
             let n = match (a.kind, of) {
-                (Kind::Runs, Of::Most) => zone.pieces(a.order, asker),
+                (Kind::Runs, Of::Most) => zone
+                    .pieces(a.order, asker)
+                    .min(zone.view.free_pages >> a.order),
                 _ => zone.capacity(a.order, asker, rules),
             };
             let left = a.need.count.saturating_sub(there);

@@ -307,16 +307,24 @@ impl Of<'_> {
             slabs: means.drops(),
             huge_pages: self.known.asks_for_runs,
         };
-        let most = match means.compacts() && kernel.compacts {
-            true => layout::emptiable(blocks, leaves),
-            // Nothing moves, but slab may be freed anywhere.
-            false if means.drops() => perfect(MOST_PAGES),
-            false => unmoved,
-        };
         let free = free
             + of(FrameUse::PerCpu, true)
             + of(FrameUse::CleanCache, emptied.caches)
             + of(FrameUse::Slab, means.drops());
+        let most = match means.compacts() && kernel.compacts {
+            // Slab may be freed anywhere, so that of small blocks only their sum has a bound; and what can be emptied bounds
+            // the whole blocks also where nothing moves.
+            _ if means.drops() => {
+                let mut most = layout::emptiable(blocks, leaves);
+                let rest = free.saturating_sub(pages(&most, BLOCK_ORDER));
+                let below = usize::from(BLOCK_ORDER) - 1;
+                most[..below].fill(0);
+                most[below] = rest.div_ceil(1 << below);
+                most
+            }
+            true => layout::emptiable(blocks, leaves),
+            false => unmoved,
+        };
         Outlook {
             sure,
             expected: self.is_told().then(|| self.set_aside(by_model, freed)),
