@@ -133,6 +133,8 @@ fn done(args: &Args) -> Result<ExitCode> {
         window: args.window.window(),
     };
     let (mut evidence, within) = evidence(&args.path, &what)?;
+    args.gate
+        .agrees(evidence.host.geometry, args.page_size, args.huge)?;
     evidence.with_page_size(args.page_size);
     if evidence.host.release.is_none() {
         evidence.host.release.clone_from(&args.release);

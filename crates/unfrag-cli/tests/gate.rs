@@ -274,6 +274,22 @@ fn wrong_needs_are_answered_with_what_is_right() {
     }
 }
 
+/// By a page size that is not the host's, sixteen times as much would be free.
+#[test]
+fn nothing_is_promised_by_another_page_size_than_the_hosts() {
+    let host = host();
+    let meminfo = "MemTotal:        8388608 kB\nMemFree:          819200 kB\n";
+    fs::write(host.path().join("meminfo"), meminfo).unwrap();
+    for asks in [&["--need", "1x4M", "--check"][..], &["--huge", "1"]] {
+        let own = [asks, &["--page-size", "4K"]].concat();
+        assert_eq!(doctor(host.path(), &own).0, Some(0), "{own:?}");
+        let other = [asks, &["--page-size", "64K"]].concat();
+        let (status, _, why) = doctor(host.path(), &other);
+        assert_eq!(status, Some(2), "{other:?}: {why}");
+        assert!(why.contains("pages are of 4 KiB there"), "{why}");
+    }
+}
+
 #[test]
 fn wrong_options_are_no_answer_for_nagios() {
     let host = host();

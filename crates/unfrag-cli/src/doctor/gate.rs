@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use unfrag_lab::doctor::gate::formats::Format as Printed;
 use unfrag_lab::doctor::gate::{After, Need, Needs, judge};
 use unfrag_lab::doctor::{Evidence, Examined};
+use unfrag_lab::geometry::{Geometry, PageSizeFrom};
+use unfrag_lab::report::number::bytes;
 
 #[derive(Debug, clap::Args)]
 pub struct Gate {
@@ -115,6 +117,26 @@ impl Gate {
     pub fn status(&self, needs: Option<&Needs>) -> ExitCode {
         let status = self.statuses().zip(needs);
         ExitCode::from(status.map_or(0, |(format, n)| format.status(n.verdict)))
+    }
+
+    /// Whether the page size that was given is not another one than the files tell: an answer by it would be of no host.
+    ///
+    /// # Errors
+    /// If it is, and something is asked for.
+    pub fn agrees(&self, told: Geometry, given: Option<u64>, huge: Option<u64>) -> Result<()> {
+        let is_told = told.page_size_from == PageSizeFrom::Derived;
+        let other = given.filter(|&given| is_told && given != told.page_size);
+        match other {
+            Some(given) if huge.is_some() || !self.need.is_empty() => Err(Failure::usage(
+                format!(
+                    "pages are of {} there, by its files, not of {}",
+                    bytes(told.page_size),
+                    bytes(given)
+                ),
+                "leave --page-size out",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The exit status of a command that came to its end, or failed.
