@@ -386,6 +386,6 @@ mod tests {
     #[test]
     fn every_kernel_has_a_preset() {
         let all = [highorder(), slab_order(), atomic()].map(|k| k.len());
-        assert_eq!(all, [8, 16, 20]);
+        assert_eq!(all, [7, 16, 20]);
     }
 }
