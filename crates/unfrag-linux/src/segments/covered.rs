@@ -386,7 +386,8 @@ mod tests {
         let back = |t: u64| if t < CHANGES { 2 } else { 1 } * HOUR as i64;
         let forward = |t: u64| if t < CHANGES { 1 } else { 2 } * HOUR as i64;
         let minutes = |m: i64| DAY_BEGINS.saturating_add_signed(m * 60 * SECOND as i64);
-        let rows: [(fn(u64) -> i64, i64, u64, i64); 8] = [
+        type Clock = fn(u64) -> i64;
+        let rows: [(Clock, i64, u64, i64); 8] = [
             // Until 02:15 for the second time: 02:30 was shown once, 02:10 twice.
             (back, 75, 150, 30),
             (back, 75, 130, 70),

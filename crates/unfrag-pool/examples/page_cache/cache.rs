@@ -181,23 +181,27 @@ impl<'p> PageCache<'p> {
         // With no shard locked: to make room, the pool may have this very cache let go of pages.
         let frame = self.pool.alloc_for(self.owner, number, Order(0));
         let mut frame = frame.map_err(PageError::Memory)?;
+        let mut shard = self.pages.shard(number);
+        // Somebody may have been faster.
+        if let Some(slot) = shard.slots.get(&number) {
+            slot.used.store(true, Relaxed);
+            return Ok(slot.page.clone());
+        }
+        // Under the lock: what was read before could be older than what has been changed, written back and let go of since.
         let at = u64::from(number) * FRAME_BYTES as u64;
         let read = self.pages.file.read_exact_at(&mut frame, at);
         read.map_err(PageError::File)?;
-        let mut shard = self.pages.shard(number);
-        // Somebody may have been faster.
-        let is_new = !shard.slots.contains_key(&number);
-        if is_new {
-            shard.clock.push_back(number);
-        }
-        let slot = shard.slots.entry(number).or_insert_with(|| Slot {
-            page: Arc::new(RwLock::new(Page {
-                frame,
-                dirty: false,
-            })),
+        let page = Arc::new(RwLock::new(Page {
+            frame,
+            dirty: false,
+        }));
+        let slot = Slot {
+            page: page.clone(),
             used: AtomicBool::new(true),
-        });
-        Ok(slot.page.clone())
+        };
+        shard.slots.insert(number, slot);
+        shard.clock.push_back(number);
+        Ok(page)
     }
 
     fn find(&self, number: u32) -> Option<Arc<RwLock<Page>>> {
