@@ -247,7 +247,7 @@ fn a_release_that_is_none_is_named_and_the_rule_that_was_assumed() {
     assert!(d.kernel_rules_assumed);
     let said = text::render(&d, &Screen::default()).into_string();
     assert!(said.contains("by the rule of 6.18, assumed"), "{said}");
-    assert!(said.contains("--kernel RELEASE"), "{said}");
+    assert!(said.contains("--release RELEASE"), "{said}");
     let mut given = evidence(&host);
     given.host.release = Some("unknown".into());
     assert!(examine(&given).is_err(), "what is given is not guessed at");
