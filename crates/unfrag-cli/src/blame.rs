@@ -1,9 +1,9 @@
 //! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
 
 use crate::failure::Result;
-use crate::output::{Console, Progress, Text, check_not_input, name_of, shell_word, write_file};
+use crate::output::{Console, Progress, check_not_input, name_of, shell_word, write_file};
 use crate::standard::say_line;
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::blame::{blame, svg, text};
 use unfrag_lab::find::recordings;
@@ -74,14 +74,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&Within::of(covered, &found))?;
     } else {
-        let mut out = Text::from(line(covered, BEGINS));
-        out.append(&text::render(
-            &found,
-            args.top,
-            &shell_word(&args.file),
-            &console.screen(),
-        ));
-        console.print(out)?;
+        let file = shell_word(&args.file);
+        let text = text::render(&found, args.top, &file, &console.screen());
+        console.print(below_line(covered, BEGINS, &text))?;
     }
     if let Some(to) = &args.svg {
         say_line(format!("wrote {}", name_of(to)));

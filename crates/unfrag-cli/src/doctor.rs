@@ -6,10 +6,10 @@ use gate::Gate;
 
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
-use crate::output::{Console, Text, check_not_input, name_of, write_file};
+use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line, line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -216,9 +216,8 @@ fn show(
             }
         }
         None => {
-            let mut out = Text::from(line(covered, ""));
-            out.append(&text::render(d, &screen));
-            return console.print(out);
+            let text = text::render(d, &screen);
+            return console.print(below_line(covered, "", &text));
         }
     }
     console.print(out)

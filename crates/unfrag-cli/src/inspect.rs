@@ -1,10 +1,10 @@
 //! `unfrag inspect`: the indexes of fragmentation of a snapshot, a recording or this host; two of them compared.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Text, print, print_json};
+use crate::output::{print, print_json};
 use crate::quantity::page_size;
 use crate::terminal;
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line};
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::moments::moments;
 use unfrag_lab::find::snapshots::is_stdin;
@@ -70,9 +70,8 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&Within::of(covered, &inspection))
     } else {
-        let mut out = Text::from(line(covered, ""));
-        out.append(&text::render(&inspection, &terminal::screen()));
-        print(out)
+        let text = text::render(&inspection, &terminal::screen());
+        print(below_line(covered, "", &text))
     }
 }
 

@@ -3,8 +3,8 @@
 pub mod table;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, Progress, Text, check_not_input, write_file};
-use crate::window::{WindowArgs, Within, line};
+use crate::output::{Console, Progress, check_not_input, write_file};
+use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
 use unfrag_lab::profile::{Identity, Profile};
@@ -67,8 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&Within::of(Some(&covered), &profile))
     } else {
-        let mut out = Text::from(line(Some(&covered), ""));
-        out.append(&table::render(&profile, &console.screen()));
-        console.print(out)
+        let text = table::render(&profile, &console.screen());
+        console.print(below_line(Some(&covered), "", &text))
     }
 }

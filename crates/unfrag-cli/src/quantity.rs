@@ -19,6 +19,16 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
+/// The whole part of a number such as `1.5`, and its decimals as so many digits; `None`, if it is none, or has more.
+fn decimal(number: &str, digits: usize) -> Option<(u128, u128)> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.contains('.') || part.len() > digits || number.ends_with('.') {
+        return None;
+    }
+    let part = format!("{part:0<digits$}");
+    Some((whole.parse().ok()?, part.parse().ok()?))
+}
+
 /// A size of memory: a number with a unit of 1024 (`768M`, `1.5GiB`), or of bytes without one.
 ///
 /// # Errors
@@ -37,12 +47,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 40,
         _ => return Err(bad()),
     };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || part.contains('.') || part.len() > 6 || number.ends_with('.') {
-        return Err(bad());
-    }
-    let whole: u128 = whole.parse().map_err(|_| bad())?;
-    let part: u128 = format!("{part:0<6}").parse().map_err(|_| bad())?;
+    let (whole, part) = decimal(number, 6).ok_or_else(bad)?;
     let size = whole
         .checked_mul(1_000_000)
         .and_then(|w| w.checked_add(part))
@@ -73,16 +78,12 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
         "d" => 86_400,
         _ => return Err(bad()),
     };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || part.contains('.') || part.len() > 9 || number.ends_with('.') {
-        return Err(bad());
-    }
-    let whole: u64 = whole.parse().map_err(|_| bad())?;
-    let part: u64 = format!("{part:0<9}").parse().map_err(|_| bad())?;
+    let (whole, part) = decimal(number, 9).ok_or_else(bad)?;
     let ns = whole
         .checked_mul(1_000_000_000)
-        .and_then(|w| w.checked_add(part));
-    ns.and_then(|n| n.checked_mul(seconds)).ok_or_else(bad)
+        .and_then(|w| w.checked_add(part))
+        .and_then(|n| n.checked_mul(seconds));
+    ns.and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)
 }
 
 /// Whole seconds of a time.

@@ -3,13 +3,11 @@
 mod watcher;
 
 use crate::failure::{Failure, Result};
-use crate::output::{
-    Console, Progress, Text, check_directory, check_not_input, name_of, write_file,
-};
+use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::own_memory::most_memory;
 use crate::quantity;
 use crate::standard::say_line;
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -286,12 +284,11 @@ fn write(args: &Args, report: &Report, covered: Option<&Covered>, console: Conso
     if args.json {
         console.print_json(&Within::of(covered, report))?;
     } else {
-        let mut out = Text::from(line(covered, BEGINS));
-        out.append(&match report.observe {
+        let text = match report.observe {
             Some(_) => observed::render(report, console.screen().width.min(110)),
             None => terminal::render(report, &console.screen()),
-        });
-        console.print(out)?;
+        };
+        console.print(below_line(covered, BEGINS, &text))?;
     }
     for path in [&args.html, &args.svg].into_iter().flatten() {
         say_line(format!("wrote {}", name_of(path)));

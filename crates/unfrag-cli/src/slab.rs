@@ -3,9 +3,9 @@
 mod table;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, Progress, Text, check_not_input, write_file};
+use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::quantity;
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
@@ -167,9 +167,8 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&Within::of(Some(&covered), &report))
     } else {
-        let mut out = Text::from(line(Some(&covered), ""));
-        out.append(&table::render(&report, &console.screen()));
-        console.print(out)
+        let text = table::render(&report, &console.screen());
+        console.print(below_line(Some(&covered), "", &text))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::blame::{BEGINS, HOLDERS};
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
 use crate::output::{Progress, Text, print, print_json, shell_word};
-use crate::window::{WindowArgs, Within, line};
+use crate::window::{WindowArgs, Within, below_line};
 use crate::{profile, terminal};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -108,9 +108,8 @@ pub fn run(args: &Args) -> Result<()> {
         (true, true) => print_json(&Within::of(covered, &answers)),
         (true, false) => print_json(&Within::of(covered, &answers.summary)),
         (false, _) => {
-            let mut out = Text::from(line(covered, BEGINS));
-            out.append(&rendered(&answers, &args.file, args.top));
-            print(out)
+            let text = rendered(&answers, &args.file, args.top);
+            print(below_line(covered, BEGINS, &text))
         }
     }
 }

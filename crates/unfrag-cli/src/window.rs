@@ -3,6 +3,7 @@
 //! Invariant: each command takes the same moments, and says what its window is in the same words: a line before its text,
 //! and `window` in its JSON. Nothing is said where all was asked for.
 
+use crate::output::Text;
 use crate::quantity::nanoseconds;
 use chrono::{DateTime, Days, Local, NaiveDate, Offset, TimeZone};
 use serde::Serialize;
@@ -57,6 +58,13 @@ impl<T> Within<'_, T> {
 pub fn line(covered: Option<&Covered>, begins: &str) -> String {
     let sentence = covered.and_then(|c| c.sentence(begins));
     sentence.map_or(String::new(), |s| s + "\n")
+}
+
+/// An answer's text below that line.
+pub fn below_line(covered: Option<&Covered>, begins: &str, text: &Text) -> Text {
+    let mut out = Text::from(line(covered, begins));
+    out.append(text);
+    out
 }
 
 /// Nanoseconds by which this host's clock is ahead of UTC at a date, in nanoseconds since 1970.

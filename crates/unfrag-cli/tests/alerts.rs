@@ -5,11 +5,11 @@ mod support;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
-use support::{book, root, skipped, stdout, text};
+use support::{book, lay_out_host, root, skipped, stdout, text};
 
 const RULES: &str = "dashboards/unfrag-alerts.yml";
 const TESTS: &str = "dashboards/unfrag-alerts-test.yml";
@@ -20,20 +20,7 @@ type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 /// What the exporter prints of a host whose files can all be read.
 fn exported() -> Metrics {
     let dir = tempfile::tempdir().unwrap();
-    let fixtures = root().join("crates/unfrag-linux/tests/fixtures/procfs");
-    for file in [
-        "buddyinfo",
-        "zoneinfo",
-        "vmstat",
-        "meminfo",
-        "pagetypeinfo",
-        "slabinfo",
-    ] {
-        fs::copy(fixtures.join(file), dir.path().join(file)).unwrap();
-    }
-    // Of frames without flags: what they hold does not matter here.
-    let flags = File::create(dir.path().join("kpageflags")).unwrap();
-    flags.set_len(8 << 20).unwrap();
+    lay_out_host(dir.path());
     let proc = dir.path().to_str().unwrap();
     let needs = ["--huge", "5", "--huge", "5@node0"];
     let printed = stdout(&[&["exporter", "--print", "--proc", proc][..], &needs].concat());

@@ -5,29 +5,11 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
-use support::{fails, json, root, run, skipped, stdout, text, unfrag};
+use std::process::{Command, Stdio};
+use support::{fails, given, json, root, run, skipped, stdout, text, unfrag};
 
 const LOG: &str = "samples/page-allocation-failure.log";
 const NOTHING: &str = "No report of a failed allocation, of the OOM killer or of memory is in it.";
-
-/// Runs the command with a log on its standard input.
-fn with_stdin(words: &[&str], log: &[u8]) -> Output {
-    let mut child = unfrag()
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command was built");
-    child
-        .stdin
-        .take()
-        .expect("a pipe")
-        .write_all(log)
-        .expect("the command reads");
-    child.wait_with_output().expect("it ends")
-}
 
 fn log() -> Vec<u8> {
     fs::read(root().join(LOG)).expect("the sample ships")
@@ -81,7 +63,7 @@ fn text_and_json_tell_the_same() {
 #[test]
 fn standard_input_and_packed_files_are_read_as_files_are() {
     let shown = stdout(&["explain", LOG]);
-    let out = with_stdin(&["explain", "-"], &log());
+    let out = given(&["explain", "-"], &log());
     assert_eq!(text(&out.stdout), shown);
     let dir = tempfile::tempdir().expect("a directory");
     for packer in ["gzip", "xz", "bzip2", "zstd"] {
@@ -94,7 +76,7 @@ fn standard_input_and_packed_files_are_read_as_files_are() {
                 let at = dir.path().join(packer);
                 fs::write(&at, &packed.stdout).expect("a file");
                 assert_eq!(stdout(&["explain", at.to_str().expect("a path")]), shown);
-                let cut = with_stdin(&["explain", "-"], &packed.stdout[..packed.stdout.len() / 2]);
+                let cut = given(&["explain", "-"], &packed.stdout[..packed.stdout.len() / 2]);
                 assert_eq!(cut.status.code(), Some(1), "{packer}, cut off");
             }
             _ => skipped(&format!("logs packed with {packer}: it is not here")),
@@ -104,16 +86,16 @@ fn standard_input_and_packed_files_are_read_as_files_are() {
         .into_iter()
         .chain(text(&log()).encode_utf16().flat_map(u16::to_le_bytes))
         .collect();
-    assert_eq!(text(&with_stdin(&["explain", "-"], &utf16).stdout), shown);
+    assert_eq!(text(&given(&["explain", "-"], &utf16).stdout), shown);
 }
 
 #[test]
 fn a_log_without_reports_says_so() {
     for log in ["", "usb 1-1: new high-speed USB device\n"] {
-        let out = with_stdin(&["explain", "-"], log.as_bytes());
+        let out = given(&["explain", "-"], log.as_bytes());
         assert!(out.status.success());
         assert!(text(&out.stdout).contains(NOTHING), "{log:?}");
-        let out = with_stdin(&["explain", "-", "--json"], log.as_bytes());
+        let out = given(&["explain", "-", "--json"], log.as_bytes());
         let answer: Value = serde_json::from_slice(&out.stdout).expect("JSON");
         assert_eq!(answer["reports"], Value::Array(vec![]));
     }
@@ -122,12 +104,12 @@ fn a_log_without_reports_says_so() {
 #[test]
 fn what_was_not_understood_is_named_with_its_line() {
     let log = b"usb 1-1: here\n lowmem_reserve[]: 0 0\n";
-    let shown = text(&with_stdin(&["explain", "-"], log).stdout);
+    let shown = text(&given(&["explain", "-"], log).stdout);
     assert!(
         shown.contains("line 2: a lowmem_reserve of no zone"),
         "{shown}"
     );
-    let out = with_stdin(&["explain", "-", "--json"], log);
+    let out = given(&["explain", "-", "--json"], log);
     let answer: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(answer["skipped"][0]["line"], 2);
     assert_eq!(answer["skipped"][0]["why"], "a lowmem_reserve of no zone");
@@ -136,7 +118,7 @@ fn what_was_not_understood_is_named_with_its_line() {
 #[test]
 fn equal_failures_are_counted() {
     let twice = [log(), log()].concat();
-    let out = with_stdin(&["explain", "-", "--json"], &twice);
+    let out = given(&["explain", "-", "--json"], &twice);
     let answer: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(answer["reports"].as_array().map(Vec::len), Some(1));
     assert_eq!(answer["reports"][0]["count"], 2);

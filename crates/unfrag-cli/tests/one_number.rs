@@ -8,9 +8,9 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use support::{SAMPLE, json, root, run, sample, text};
+use support::{SAMPLE, json, lay_out_host, root, run, sample, text};
 
 /// Values of one metric by its labels.
 type Metrics = BTreeMap<String, f64>;
@@ -417,22 +417,7 @@ fn a_copy_of_procfs_has_one_number_for_one_thing() {
 #[test]
 fn page_flags_have_one_number_for_one_thing() {
     let dir = tempfile::tempdir().unwrap();
-    let fixtures = root().join("crates/unfrag-linux/tests/fixtures/procfs");
-    for file in [
-        "buddyinfo",
-        "zoneinfo",
-        "vmstat",
-        "meminfo",
-        "pagetypeinfo",
-        "slabinfo",
-    ] {
-        fs::copy(fixtures.join(file), dir.path().join(file)).unwrap();
-    }
-    // Frames without flags are the kernel's own.
-    File::create(dir.path().join("kpageflags"))
-        .unwrap()
-        .set_len(8 << 20)
-        .unwrap();
+    lay_out_host(dir.path());
     let told = Told::of(dir.path());
     assert!(
         told.doctor["obstacles"].is_array(),

@@ -4,34 +4,14 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Output, Stdio};
-use support::{SAMPLE, fails, json, sample, stdout, text, unfrag, write_snapshot};
+use support::{SAMPLE, fails, given, json, sample, stdout, text, write_snapshot};
 use unfrag_linux::file;
 use unfrag_linux::kpageflags;
 
-/// Runs a command with a text on its standard input.
-fn given(words: &[&str], input: &str) -> Output {
-    let mut child = unfrag()
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    child.wait_with_output().unwrap()
-}
-
 /// The diagnosis of a text, without what tells where it came from.
 fn diagnosis(input: &str) -> Value {
-    let out = given(&["doctor", "-", "--json"], input);
+    let out = given(&["doctor", "-", "--json"], input.as_bytes());
     assert!(out.status.success(), "{}\n{input}", text(&out.stderr));
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     without_origin(answer["diagnosis"].clone())
@@ -277,7 +257,7 @@ fn a_damaged_one_is_refused_and_what_is_missing_named() {
         .position(|l| l.contains("unfragpaste:1"))
         .unwrap();
     let refused = |text: &str, what: &str| {
-        let out = given(&["doctor", "-"], text);
+        let out = given(&["doctor", "-"], text.as_bytes());
         let said = support::text(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{what}: {said}");
         assert!(said.contains("damaged on its way"), "{what}: {said}");
@@ -336,7 +316,7 @@ fn what_cannot_be_pasted_is_said() {
         1,
         &["the recording is from 0s to"],
     );
-    let out = given(&["explain", "-"], &stdout(&["paste", SAMPLE]));
+    let out = given(&["explain", "-"], stdout(&["paste", SAMPLE]).as_bytes());
     let said = text(&out.stdout) + &text(&out.stderr);
     assert!(said.contains("unfrag doctor -"), "{said}");
 }

@@ -173,6 +173,9 @@ type Laid = Vec<(Kind, PathBuf)>;
 
 /// A recording of pages and one of slabs, each as every kind of input.
 fn inputs(dir: &Path) -> (Laid, Laid) {
+    for name in ["pages", "slab"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
     let pages = lay(&sample(), 6, &dir.join("pages"));
     let mut slab = file::read(&support::root().join("samples/slab-find.unfrag")).unwrap();
     // Its events are stretched, to last as long.
@@ -188,9 +191,6 @@ fn inputs(dir: &Path) -> (Laid, Laid) {
 #[test]
 fn every_command_takes_every_window_of_every_input_and_says_what_it_is() {
     let scratch = tempfile::tempdir().unwrap();
-    for name in ["pages", "slab"] {
-        fs::create_dir(scratch.path().join(name)).unwrap();
-    }
     let (pages, slab) = inputs(scratch.path());
     for (command, kinds, more) in COMMANDS {
         let all = if command == "slab" { &slab } else { &pages };
@@ -305,9 +305,6 @@ fn a_window_is_what_was_asked_for() {
 #[test]
 fn a_window_outside_is_answered_with_the_range_that_there_is() {
     let scratch = tempfile::tempdir().unwrap();
-    for name in ["pages", "slab"] {
-        fs::create_dir(scratch.path().join(name)).unwrap();
-    }
     let (pages, slab) = inputs(scratch.path());
     for (command, kinds, more) in COMMANDS {
         let all = if command == "slab" { &slab } else { &pages };

@@ -5,7 +5,7 @@
 
 use crate::doctor::{Diagnosis, Evidence, examine};
 use crate::error::{Error, Result};
-use crate::find::evidence::{Examine, chosen, evidence, is_own, is_procfs};
+use crate::find::evidence::{Examine, chosen, evidence, is_live, is_own, of_chosen};
 use crate::find::host_files::{FlagsPace, HostFiles};
 use crate::find::snapshots::is_stdin;
 use crate::host::files::Files;
@@ -42,10 +42,8 @@ pub fn of(path: &Path, what: &Examine) -> Result<Paste> {
                 .help("write the input to a file, and give that"),
         );
     }
-    let (found, _) = evidence(path, what)?;
-    let is_live = what.snapshot.is_none() && what.window.is_all() && is_procfs(path);
-    let mut now = match is_live {
-        true => live(path),
+    let (found, mut now) = match is_live(path, what)? {
+        true => (evidence(path, what)?.0, live(path)),
         false => {
             let (held, at) = chosen(path, what)?;
             let mut now = held.snapshots[at].clone();
@@ -57,7 +55,7 @@ pub fn of(path: &Path, what: &Examine) -> Result<Paste> {
                     }
                 }
             }
-            now
+            (of_chosen(path, held, at)?.0, now)
         }
     };
     // What a recording says of its kernel, where no file does.

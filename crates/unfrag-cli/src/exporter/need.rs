@@ -3,6 +3,7 @@
 use super::gauges::Named;
 use prometheus_client::registry::Registry;
 use std::str::FromStr;
+use unfrag_lab::doctor::gate::need::{MOST, node_of, number};
 
 /// Huge pages that are needed on a node, or on the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,23 +20,11 @@ impl FromStr for Need {
     fn from_str(text: &str) -> Result<Need, String> {
         let bad = || format!("`{text}` is no number of huge pages; give 512, or 512@node1");
         let (pages, node) = match text.split_once('@') {
-            Some((pages, node)) => (pages, Some(node.strip_prefix("node").ok_or_else(bad)?)),
+            Some((pages, node)) => (pages, Some(node_of(node).ok_or_else(bad)?)),
             None => (text, None),
         };
-        let number = |digits: &str| -> Result<u64, String> {
-            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            digits
-                .parse()
-                .ok()
-                .filter(|&n: &u64| plain && n <= 1 << 40)
-                .ok_or_else(bad)
-        };
-        let pages = number(pages)?;
-        if pages == 0 {
-            return Err(bad());
-        }
-        let node = node.map(number).transpose()?;
-        let node = node.map(u32::try_from).transpose().map_err(|_| bad())?;
+        let pages = number(pages).filter(|n| (1..=MOST).contains(n));
+        let pages = pages.ok_or_else(bad)?;
         Ok(Need { node, pages })
     }
 }

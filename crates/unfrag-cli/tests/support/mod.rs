@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use unfrag_linux::gfp_text::Era;
 #[cfg(target_os = "linux")]
@@ -32,6 +32,41 @@ pub fn run(words: &[&str]) -> Output {
         .args(words)
         .output()
         .expect("the command was built")
+}
+
+/// Runs the command with these words, and something on its standard input.
+pub fn given(words: &[&str], input: &[u8]) -> Output {
+    let mut child = unfrag()
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command was built");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input)
+        .expect("the command reads");
+    child.wait_with_output().expect("it ends")
+}
+
+/// Lays out a host whose files can all be read, with 4 GiB of frames whose flags are none: they are the kernel's own.
+pub fn lay_out_host(directory: &Path) {
+    let fixtures = root().join("crates/unfrag-linux/tests/fixtures/procfs");
+    for file in [
+        "buddyinfo",
+        "zoneinfo",
+        "vmstat",
+        "meminfo",
+        "pagetypeinfo",
+        "slabinfo",
+    ] {
+        fs::copy(fixtures.join(file), directory.join(file)).unwrap();
+    }
+    let flags = fs::File::create(directory.join("kpageflags")).unwrap();
+    flags.set_len(8 << 20).unwrap();
 }
 
 /// Runs the command, which must succeed, and answers what it printed.

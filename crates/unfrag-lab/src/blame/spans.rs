@@ -64,15 +64,7 @@ impl Spans {
 
 /// A date in UTC, from nanoseconds since 1970: `2026-11-28 06:00:00`.
 pub(super) fn date(ns: u64) -> String {
-    let seconds = ns / SECOND;
-    let day = unfrag_linux::snapshots::day(seconds);
-    let of_day = seconds % 86_400;
-    format!(
-        "{day} {:02}:{:02}:{:02}",
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
+    unfrag_linux::snapshots::day_and_time(ns / SECOND)
 }
 
 #[cfg(test)]

@@ -31,17 +31,7 @@ const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     let input = input.into();
     let mut count = Count::of(&input)?;
-    let mut counted = Counted::of(&input);
-    input.walk_and(
-        0..=u64::MAX,
-        COMMON,
-        &mut count,
-        &|_, _| false,
-        &mut |batch| {
-            counted.add(batch);
-            Ok(())
-        },
-    )?;
+    let counted = Counted::walk(&input, COMMON, &mut count)?;
     count.report(source, &counted)
 }
 

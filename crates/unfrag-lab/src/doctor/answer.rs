@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// `vm.percpu_pagelist_high_fraction` at which per-CPU lists are as short as they can be: four batches.
 /// `spec: 3.2`
-pub(super) const SHORT_LISTS: u32 = 100_000;
+const SHORT_LISTS: u32 = 100_000;
 
 /// The pool of huge pages of the size that the diagnosis counts: its file, and how many it has; the number is `None`
 /// where no file tells it.
@@ -38,7 +38,11 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     );
     let take = format!("echo {target} > {pool}");
     let [compact, drop] = [COMPACT, DROP].map(str::to_owned);
-    let with_short_lists = |commands, last| with_short_lists(d, commands, last);
+    let with_short_lists = |commands, last| {
+        let mut all = with_short_lists(d, commands);
+        all.push(last);
+        all
+    };
     match action {
         Attainability::Now => (
             format!("yes: {wanted_text} huge pages can be had now; there are {n_text}"),
@@ -89,30 +93,24 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
 
 /// A folio whose writeback begins between sync and compaction ends the run: hence ten runs.
 const COMPACT: &str = "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done";
-const DROP: &str = "sync; echo 3 > /proc/sys/vm/drop_caches";
+pub(super) const DROP: &str = "sync; echo 3 > /proc/sys/vm/drop_caches";
 
 /// The commands that drop caches and compact, as far as that is wanted, without others before them or after.
 pub(super) fn preparing(d: &Diagnosis, drops: bool, compacts: bool) -> Vec<String> {
     let wanted = [(drops, DROP), (compacts, COMPACT)].into_iter();
-    let mut commands: Vec<String> = wanted
+    let commands: Vec<String> = wanted
         .filter(|(is, _)| *is)
         .map(|(_, command)| command.to_owned())
         .collect();
-    let last = commands.pop();
-    last.map_or(vec![], |last| {
-        let mut all = with_short_lists(d, commands, last);
-        // The lists are put back when all is done.
-        if d.empties_pcp_lists {
-            let back = all.len() - 2;
-            all[back..].reverse();
-        }
-        all
-    })
+    match commands.is_empty() {
+        true => commands,
+        false => with_short_lists(d, commands),
+    }
 }
 
 /// The commands with per-CPU lists short meanwhile, where freed pages would stay on them: a fraction this large empties them
-/// within `vm.stat_interval`, a second. `last` comes after they are put back.
-fn with_short_lists(d: &Diagnosis, commands: Vec<String>, last: String) -> Vec<String> {
+/// within `vm.stat_interval`, a second.
+fn with_short_lists(d: &Diagnosis, commands: Vec<String>) -> Vec<String> {
     let lists = d.empties_pcp_lists.then(|| {
         (
             format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; was=$(cat $lists); echo {SHORT_LISTS} > $lists; sleep 2"),
@@ -120,8 +118,7 @@ fn with_short_lists(d: &Diagnosis, commands: Vec<String>, last: String) -> Vec<S
         )
     });
     let (first, back) = lists.unzip();
-    let all = first.into_iter().chain(commands).chain(back);
-    all.chain(Some(last)).collect()
+    first.into_iter().chain(commands).chain(back).collect()
 }
 
 /// Huge pages that are free at most, where these are enough, and only what is kept back for others is not known.

@@ -152,6 +152,9 @@ impl Evidence {
         numbers.dedup();
         let last_frame = host.zones.iter().map(|z| z.span().end).max();
         let end = last_frame.map(|n| n.saturating_mul(host.geometry.page_size));
+        // What keeps a block only page flags tell.
+        let has_flags = blocks.is_some();
+        let memory_blocks = has_flags.then(|| memory_blocks::read(&from, end));
         let mut e = Evidence {
             source: source.to_owned(),
             host,
@@ -162,7 +165,7 @@ impl Evidence {
             uptime: uptime.map(|ns| ns as f64 / 1e9),
             pools: hugetlb::pools(&from, &numbers),
             features: features::read(&from),
-            memory_blocks: memory_blocks::read(&from, end),
+            memory_blocks: memory_blocks.flatten(),
             ..Evidence::default()
         };
         e.with_page_size(None);
@@ -196,6 +199,12 @@ impl Evidence {
     /// A sysctl's value as a number.
     pub fn setting(&self, name: &str) -> Option<u64> {
         self.host.settings.get(name)?.parse().ok()
+    }
+
+    /// Pages pinned by drivers and storage: the kernel counts pins and releases.
+    pub(super) fn pinned(&self) -> Option<u64> {
+        let acquired = self.counter("nr_foll_pin_acquired")?;
+        Some(acquired.saturating_sub(self.counter("nr_foll_pin_released")?))
     }
 
     /// A counter of vmstat.

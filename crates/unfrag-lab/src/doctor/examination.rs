@@ -116,7 +116,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             .filter(|_| kernel.tunes_lists),
         huge_pages_in_pool: host.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
         obstacles,
-        pinned_pages: pinned(e),
+        pinned_pages: e.pinned(),
         atomic,
         slabs: slabs::slabs(e, geometry.page_size),
         work: work::work(e),
@@ -245,7 +245,7 @@ fn contiguous(e: &Evidence) -> Option<String> {
     let Some(total) = total.filter(|&total| total > 0 && free <= total) else {
         return uncounted_areas(&e.host, free);
     };
-    let pinned = pinned(e).map_or(String::new(), |n| {
+    let pinned = e.pinned().map_or(String::new(), |n| {
         format!("; {n} pages of this host are pinned")
     });
     Some(format!(
@@ -277,12 +277,6 @@ fn uncounted_areas(host: &Host, free: u64) -> Option<String> {
         "contiguous memory areas (CMA) hold {} of what is free, closed to memory that stays pinned (VFIO, RDMA, encrypted guests){of}{handed_over}",
         bytes(free)
     ))
-}
-
-/// Pages pinned by drivers and storage: the kernel counts pins and releases.
-pub(super) fn pinned(e: &Evidence) -> Option<u64> {
-    let acquired = e.counter("nr_foll_pin_acquired")?;
-    Some(acquired.saturating_sub(e.counter("nr_foll_pin_released")?))
 }
 
 /// Pageblocks of a zone. Page flags alone make them fewer or more from one moment to the next: whole blocks without a flag,

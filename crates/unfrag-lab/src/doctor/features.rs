@@ -2,7 +2,7 @@
 //!
 //! Invariant: what could not be read is `null`; that a kernel lacks it is not told by a file that is missing from a copy.
 
-use crate::host::files::Files;
+use crate::host::files::{self, Files};
 use serde::Serialize;
 
 /// Settings outside `vm`, as their files state them.
@@ -16,30 +16,34 @@ pub struct Features {
     pub ksm: Option<String>,
 }
 
+/// Their files below `/sys`.
+const PATHS: [&str; 3] = [
+    "kernel/mm/lru_gen/enabled",
+    "module/damon_reclaim/parameters/enabled",
+    "kernel/mm/ksm/run",
+];
+
 impl Features {
     /// Each by the path of its file below `/sys`.
     pub fn all(&self) -> [(&'static str, &Option<String>); 3] {
+        let [lru_gen, damon_reclaim, ksm] = PATHS;
         [
-            ("kernel/mm/lru_gen/enabled", &self.lru_gen),
-            (
-                "module/damon_reclaim/parameters/enabled",
-                &self.damon_reclaim,
-            ),
-            ("kernel/mm/ksm/run", &self.ksm),
+            (lru_gen, &self.lru_gen),
+            (damon_reclaim, &self.damon_reclaim),
+            (ksm, &self.ksm),
         ]
     }
 }
 
 /// Reads them.
 pub(super) fn read(from: &dyn Files) -> Features {
-    let text = |path: &str| {
-        let bytes = from.read(&format!("sysfs/{path}")).ok()?;
-        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    let [lru_gen, damon_reclaim, ksm] = PATHS.map(|path| {
+        let text = files::text(from, &format!("sysfs/{path}"))?;
         (!text.is_empty() && text.len() < 64).then_some(text)
-    };
+    });
     Features {
-        lru_gen: text("kernel/mm/lru_gen/enabled"),
-        damon_reclaim: text("module/damon_reclaim/parameters/enabled"),
-        ksm: text("kernel/mm/ksm/run"),
+        lru_gen,
+        damon_reclaim,
+        ksm,
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: each entry says what of it happened while the host was watched, or that it was not watched.
 
 use super::watch::Watch;
-use super::work::Work;
+use super::work::{Work, share_of};
 use crate::report::number::{duration, percent, thousands};
 use serde::Serialize;
 
@@ -42,26 +42,24 @@ pub(super) fn history(work: &[Work], watch: &Watch) -> Vec<Past> {
             next,
         })
     };
-    let vain = total("compact_fail")
-        .zip(total("compact_success"))
-        .map(|(failed, done)| {
-            let all = failed.saturating_add(done);
-            format!(
-                " ({} of {} compactions that a request waited for were in vain)",
-                percent(failed as f64 / all.max(1) as f64),
-                thousands(all)
-            )
-        });
-    let fell = total("thp_fault_fallback")
-        .zip(total("thp_fault_alloc"))
-        .map(|(no, yes)| {
-            let all = no.saturating_add(yes);
-            format!(
-                " ({} of {} faults that wanted a huge page)",
-                percent(no as f64 / all.max(1) as f64),
-                thousands(all)
-            )
-        });
+    let share = |part: &str, rest: &str, of: &str| {
+        let (part, rest) = (total(part)?, total(rest)?);
+        let all = thousands(part.saturating_add(rest));
+        Some(format!(
+            " ({} of {all} {of})",
+            percent(share_of(part, rest))
+        ))
+    };
+    let vain = share(
+        "compact_fail",
+        "compact_success",
+        "compactions that a request waited for were in vain",
+    );
+    let fell = share(
+        "thp_fault_fallback",
+        "thp_fault_alloc",
+        "faults that wanted a huge page",
+    );
     let all = [
         one(
             "oom_kill",

@@ -3,7 +3,7 @@
 //! Invariant: idle is what is free and not promised (reserved) to a mapping: it can be given back, and nobody waits for it.
 
 use crate::host::Host;
-use crate::host::files::Files;
+use crate::host::files::{self, Files};
 use serde::Serialize;
 
 /// Sizes of huge pages in KiB, of all architectures: powers of two from the first to the second.
@@ -49,10 +49,7 @@ impl Pool {
 
 /// The pools that sysfs tells, with those of these nodes.
 pub(super) fn pools(from: &dyn Files, nodes: &[u32]) -> Vec<Pool> {
-    let number = |path: String| -> Option<u64> {
-        let bytes = from.read(&path).ok()?;
-        std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
-    };
+    let number = |path: String| -> Option<u64> { files::text(from, &path)?.parse().ok() };
     let one = |kib: u64| {
         let of = |file| {
             number(format!(

@@ -6,7 +6,7 @@
 
 use super::frames::{BLOCK_FRAMES, FrameUse};
 use super::zone_blocks::ZoneBlocks;
-use crate::host::files::Files;
+use crate::host::files::{self, Files};
 use serde::Serialize;
 
 /// Hosts with more blocks are not looked at: each one costs a file.
@@ -38,12 +38,7 @@ pub struct Unpluggable {
 
 /// Reads which blocks are online, of the first `end` bytes.
 pub(super) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
-    let text = |path: &str| {
-        let bytes = from
-            .read(&format!("sysfs/devices/system/memory/{path}"))
-            .ok()?;
-        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
-    };
+    let text = |path: &str| files::text(from, &format!("sysfs/devices/system/memory/{path}"));
     let size = u64::from_str_radix(&text("block_size_bytes")?, 16).ok();
     let size = size.filter(|n| n.is_power_of_two() && *n >= (BLOCK_FRAMES as u64) << 12)?;
     let blocks = Some(end?.div_ceil(size)).filter(|n| *n <= MOST)?;
@@ -116,7 +111,7 @@ pub(super) fn unpluggable<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::zone_blocks::ZoneReader;
+    use super::super::test_zone::blocks;
     use super::*;
     use unfrag_linux::kpageflags::{BUDDY, SLAB};
 
@@ -125,9 +120,7 @@ mod tests {
         // Two memory blocks of two pageblocks each.
         let mut words = vec![BUDDY; 4 * BLOCK_FRAMES];
         words[700] = SLAB;
-        let mut reader = ZoneReader::new(0..words.len() as u64);
-        reader.read(0, &words);
-        let zone = reader.finish(0);
+        let zone = blocks(&words, 0);
         let memory = MemoryBlocks {
             size: 2 * 512 * 4096,
             online: vec![0, 1, 7],

@@ -4,7 +4,7 @@
 //! has for the very command. Where that is no gain, the advice is withdrawn.
 
 use super::advice::{Advice, Change, Lasts, Sure, Unit};
-use super::answer::SHORT_LISTS;
+use super::answer::{DROP, preparing};
 use super::diagnosis::{Diagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::frames::FrameUse;
@@ -50,7 +50,7 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(A
     };
     let (command, cost) = match (e.compacts(), drops) {
         (true, drops) => (
-            commands(d, drops),
+            preparing(d, drops, true).join("; "),
             match drops {
                 false => "a CPU is busy for seconds while memory is moved; best in quiet hours",
                 true => {
@@ -59,7 +59,7 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(A
             },
         ),
         (false, _) => (
-            "sync; echo 3 > /proc/sys/vm/drop_caches".into(),
+            DROP.into(),
             "what was cached is read from disk again; this kernel does not compact, so large blocks that must be had are best set aside at boot (hugepages=)",
         ),
     };
@@ -97,25 +97,6 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(A
         predicted: None,
     };
     Some((advice, standing))
-}
-
-/// What compacts memory as the forecast has it, after caches are dropped or not.
-fn commands(d: &Diagnosis, drops: bool) -> String {
-    let mut all: Vec<String> = vec![];
-    // Freed pages would stay on per-CPU lists.
-    if d.empties_pcp_lists {
-        all.push(format!(
-            "lists=/proc/sys/vm/percpu_pagelist_high_fraction; was=$(cat $lists); echo {SHORT_LISTS} > $lists; sleep 2"
-        ));
-    }
-    if drops {
-        all.push("sync; echo 3 > /proc/sys/vm/drop_caches".into());
-    }
-    all.push("for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".into());
-    if d.empties_pcp_lists {
-        all.push("echo $was > $lists".into());
-    }
-    all.join("; ")
 }
 
 /// Shrinking slab, where it spoils many blocks and large blocks are wanted.

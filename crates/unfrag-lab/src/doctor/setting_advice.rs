@@ -7,13 +7,13 @@ use super::atomic::{self, FEW};
 use super::diagnosis::{Diagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::frames::FrameUse;
-use super::needs::{in_vain_since_boot, needs, wants_large};
+use super::needs::{in_vain_clause, in_vain_since_boot, needs, wants_large};
 use super::proactive::{proactive_marks, score};
 use super::standing::{REPLAY, Standing, of_setting, of_state};
 use super::watch::Watch;
 use crate::era::Era;
 use crate::host::{Zone, settings};
-use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::number::{bytes, duration, thousands};
 use unfrag_eras::preset;
 
 /// Share of spoiled blocks above which advice is given.
@@ -50,13 +50,7 @@ fn for_large(d: Option<&Diagnosis>, watch: &Watch) -> Option<(String, Standing)>
         return None;
     }
     let standing = of_setting(watch, past.is_some(), wants_large)?;
-    let past = past.map(|(n, share)| {
-        format!(
-            "{} of {} compactions that a request waited for since boot were in vain",
-            percent(share),
-            thousands(n)
-        )
-    });
+    let past = past.map(|found| in_vain_clause(found, "since boot"));
     let reason = match needs.is_empty() {
         true => past?,
         false => needs.join("; "),

@@ -91,7 +91,7 @@ pub fn by_size(e: &Evidence, page_size: u64) -> Option<Vec<(&str, u64)>> {
 
 /// Largest caches that shrink when caches are dropped, with their pages: those of files' names and inodes, and what the
 /// kernel says of the cache's name.
-pub(super) fn shrinkable(e: &Evidence, page_size: u64) -> Vec<(String, u64)> {
+pub(super) fn shrinkable(e: &Evidence, page_size: u64) -> Vec<(&str, u64)> {
     /// Caches that are named.
     const NAMED: usize = 3;
     let shrinks = |name: &str| {
@@ -101,16 +101,11 @@ pub(super) fn shrinkable(e: &Evidence, page_size: u64) -> Vec<(String, u64)> {
             || name.ends_with("_inode")
             || name.contains("kmalloc-rcl-")
     };
-    let Some(info) = &e.slabs else { return vec![] };
-    let all = sizes(info, page_size);
-    let mut of: Vec<(String, u64)> = all
-        .into_iter()
+    let all = by_size(e, page_size).unwrap_or_default();
+    all.into_iter()
         .filter(|(name, pages)| shrinks(name) && *pages > 0)
-        .map(|(name, pages)| (name.to_owned(), pages))
-        .collect();
-    of.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    of.truncate(NAMED);
-    of
+        .take(NAMED)
+        .collect()
 }
 
 /// A note where objects take far more than their cache's name says; `None` if none do.

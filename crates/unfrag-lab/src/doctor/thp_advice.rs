@@ -5,7 +5,7 @@
 use super::advice::{Advice, Change, Lasts, Sure, Unit};
 use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
-use super::needs::{IN_VAIN, fallen_back, in_vain_since_boot, in_vain_while_watched, share_of};
+use super::needs::{fallen_back, in_vain, in_vain_since_boot, in_vain_while_watched, most};
 use super::setting_advice::Judged;
 use super::standing::of_setting;
 use super::watch::Watch;
@@ -43,8 +43,7 @@ pub(super) fn huge_page_faults(e: &Evidence, watch: &Watch) -> Judged {
     }
     let (all, share) = fallen_back(|name| watch.rose(name)).filter(|(_, share)| *share > MISSED)?;
     let standing = of_setting(watch, false, |step| {
-        let rose = |name| step.rose(name).unwrap_or(0);
-        share_of(rose("thp_fault_fallback"), rose("thp_fault_alloc")) > MISSED
+        most(step, "thp_fault_fallback", "thp_fault_alloc", MISSED)
     })?;
     let time = duration(watch.watched().seconds?);
     let change = Change {
@@ -81,11 +80,7 @@ pub(super) fn stalling_faults(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Jud
         true => in_vain_while_watched(watch)?,
         false => in_vain_since_boot(d)?,
     };
-    let standing = of_setting(watch, true, |step| {
-        let rose = |name| step.rose(name).unwrap_or(0);
-        let failed = rose("compact_fail");
-        failed > 0 && share_of(failed, rose("compact_success")) > IN_VAIN
-    })?;
+    let standing = of_setting(watch, true, in_vain)?;
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.
     let (value, cost) = match e.host.settings.get("thp_enabled").map(String::as_str) {

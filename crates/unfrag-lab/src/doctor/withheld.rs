@@ -115,14 +115,9 @@ fn closed_to_pins(e: &Evidence, pins: &Pins) -> Option<Withheld> {
     let most = pins.at_most_bytes.map_or(String::new(), |n| {
         format!("; {} could be at most", bytes(n))
     });
-    let held = e
-        .counter("nr_foll_pin_acquired")
-        .zip(e.counter("nr_foll_pin_released"));
-    let held = held.map_or(String::new(), |(a, r)| {
-        let pages = a
-            .saturating_sub(r)
-            .saturating_mul(e.host.geometry.page_size);
-        format!("; {} are pinned by now", bytes(pages))
+    let held = e.pinned().map_or(String::new(), |pages| {
+        let size = pages.saturating_mul(e.host.geometry.page_size);
+        format!("; {} are pinned by now", bytes(size))
     });
     Some(Withheld {
         name: "long_term_pins".into(),

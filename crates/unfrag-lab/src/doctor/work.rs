@@ -157,6 +157,11 @@ pub fn work(e: &Evidence) -> Vec<Work> {
     COUNTERS.iter().filter_map(one).collect()
 }
 
+/// The share that `part` is of itself and the `rest`.
+pub(super) fn share_of(part: u64, rest: u64) -> f64 {
+    part as f64 / part.saturating_add(rest).max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

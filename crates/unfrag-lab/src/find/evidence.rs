@@ -31,17 +31,38 @@ pub struct Examine<'a> {
 /// # Errors
 /// If there is nothing to examine, or it is not what a kernel writes.
 pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recording>)> {
-    let source = snapshots::name(path);
+    if is_live(path, what)? {
+        return Ok((live(path, &snapshots::name(path), what.seconds)?, None));
+    }
+    let (held, at) = chosen(path, what)?;
+    of_chosen(path, held, at)
+}
+
+/// Whether procfs is examined as it is now, or one copy of it.
+///
+/// # Errors
+/// If there is no such path, or a window is asked of this host.
+pub(crate) fn is_live(path: &Path, what: &Examine) -> Result<bool> {
     if is_own(path) && !what.window.is_all() {
         return Err(crate::error::Error::no_window());
     }
-    if !is_stdin(path) {
-        let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
-        if meta.is_dir() && what.snapshot.is_none() && what.window.is_all() && is_procfs(path) {
-            return Ok((live(path, &source, what.seconds)?, None));
-        }
+    if is_stdin(path) {
+        return Ok(false);
     }
-    let (held, at) = chosen(path, what)?;
+    let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+    Ok(meta.is_dir() && what.snapshot.is_none() && what.window.is_all() && is_procfs(path))
+}
+
+/// The evidence of the chosen snapshot of an input; the recording as well, if it is one with events.
+///
+/// # Errors
+/// If it is not what a kernel writes.
+pub(crate) fn of_chosen(
+    path: &Path,
+    held: snapshots::Held,
+    at: usize,
+) -> Result<(Evidence, Option<Recording>)> {
+    let source = snapshots::name(path);
     let snapshots::Held {
         snapshots: all,
         recording,

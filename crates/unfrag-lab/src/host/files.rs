@@ -68,6 +68,12 @@ impl<F: Fn(&str) -> io::Result<Vec<u8>>> Files for F {
     }
 }
 
+/// A file's text without the blanks around it; `None` if it cannot be read.
+pub fn text(from: &dyn Files, name: &str) -> Option<String> {
+    let bytes = from.read(name).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
 /// What a question says of files that could not be read: each by name, with what is not known for it. Of files that are in
 /// neither list nothing is said.
 #[derive(Debug, Default)]

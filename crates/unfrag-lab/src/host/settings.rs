@@ -3,7 +3,7 @@
 //! Invariant: a setting is known only where a file states it. A listing is taken to be whole, so that what it lacks is a
 //! setting that the kernel does not have, only where it has those that every kernel has.
 
-use super::files::{Files, Unread};
+use super::files::{self, Files, Unread};
 use std::collections::BTreeMap;
 
 /// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
@@ -28,10 +28,7 @@ const THP: [(&str, &str); 2] = [("thp/enabled", "thp_enabled"), ("thp/defrag", "
 
 /// The settings that the files state: sysctls by their names below `vm`, and `thp_enabled` and `thp_defrag`.
 pub fn read(from: &dyn Files) -> BTreeMap<String, String> {
-    let text = |name: &str| {
-        let bytes = from.read(name).ok()?;
-        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
-    };
+    let text = |name: &str| files::text(from, name);
     let mut settings = BTreeMap::new();
     // As `grep . /proc/sys/vm/*` writes them, and as a recording keeps them.
     for line in text("sysctl-vm").unwrap_or_default().lines() {

@@ -1,6 +1,9 @@
 //! What of the events is in the window that was asked for: what is read may begin before it.
 
 use super::Input;
+use crate::error::{Error, Result};
+use unfrag_linux::event::Tracker;
+use unfrag_linux::file::Common;
 use unfrag_linux::recording::Events;
 
 /// The events of the window so far.
@@ -16,6 +19,24 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
+    /// Gives all events to a tracker, as [`Input::walk`] does, and counts them.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn walk<T: Tracker<Error = Error>>(
+        input: &Input,
+        common: &[Common],
+        tracker: &mut T,
+    ) -> Result<Counted> {
+        let mut counted = Counted::of(input);
+        let all = 0..=u64::MAX;
+        input.walk_and(all, common, tracker, &|_, _| false, &mut |batch| {
+            counted.add(batch);
+            Ok(())
+        })?;
+        Ok(counted)
+    }
+
     /// None so far.
     pub(crate) fn of(input: &Input) -> Counted {
         Counted {

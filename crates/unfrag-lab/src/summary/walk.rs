@@ -27,17 +27,7 @@ const COMMON: &[Common] = &[Common::Task, Common::Flags];
 pub fn summarize<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Summary> {
     let input = input.into();
     let mut count = Count::of(&input);
-    let mut counted = Counted::of(&input);
-    input.walk_and(
-        0..=u64::MAX,
-        COMMON,
-        &mut count,
-        &|_, _| false,
-        &mut |batch| {
-            counted.add(batch);
-            Ok(())
-        },
-    )?;
+    let counted = Counted::walk(&input, COMMON, &mut count)?;
     Ok(count.report(source, &counted))
 }
 

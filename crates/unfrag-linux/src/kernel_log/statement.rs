@@ -6,6 +6,7 @@
 use super::holders;
 use super::phrases::searcher;
 use super::report::Stamp;
+use crate::procfs::ZONES;
 use aho_corasick::AhoCorasick;
 use std::sync::LazyLock;
 
@@ -247,9 +248,6 @@ fn around(text: &str) -> Option<Kind> {
         .then_some(Kind::Call)
 }
 
-/// Names of zones, of all kernels. Another one is a name that was cut.
-const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
-
 /// Lines of a memory report.
 fn memory(text: &str, first: u8) -> Option<Kind> {
     match first {
@@ -298,6 +296,7 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
         .bytes()
         .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
         .count();
+    // Another name is one that was cut.
     if !ZONES.contains(&&rest[..word]) {
         return None;
     }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: `None` of a key or a value that no writer makes; a text is as the kernel writes it.
 
-use std::collections::BTreeSet;
-
 use super::known;
 use crate::procfs::Counters;
 use crate::procfs::buddyinfo::{BuddyInfo, Row};
@@ -11,8 +9,9 @@ use crate::procfs::meminfo::{Line, MemInfo};
 use crate::procfs::pagetypeinfo::{BlockRow, Count, FreeRow, PageTypeInfo};
 use crate::procfs::slabinfo::{Cache, SlabInfo};
 use crate::procfs::zoneinfo::{Pageset, Zone, ZoneInfo};
+use crate::snapshots::settings::NUMBERS_OF_VM;
 
-pub(super) const SECOND: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 /// Nanoseconds of a value that is a number of seconds.
 pub(super) fn seconds_of((key, value): &(&str, String), name: &str) -> Option<u64> {
@@ -24,7 +23,7 @@ pub(super) fn settings(values: &[(&str, String)], files: &mut Vec<(String, Strin
     let mut listing = String::new();
     for (key, value) in values {
         if let Some(name) = key.strip_prefix("vm.") {
-            let known = known::SYSCTLS.iter().find(|n| **n == name)?;
+            let known = NUMBERS_OF_VM.iter().find(|n| **n == name)?;
             listing += &format!("vm.{known} = {value}\n");
         } else {
             let (file, _) = known::CHOICES
@@ -156,9 +155,8 @@ pub(super) fn pagetypeinfo(values: &[(&str, String)]) -> Option<String> {
             "sections" => read.by_node = value == "1",
             "orders" => read.orders = numbers(value)?,
             "types" => {
-                let types: BTreeSet<&str> = known::TYPES.into_iter().collect();
                 let named: Vec<&str> = value.split(',').collect();
-                if !named.iter().all(|t| types.contains(t)) {
+                if !named.iter().all(|t| known::TYPES.contains(t)) {
                     return None;
                 }
                 read.blocks.migratetypes = named.into_iter().map(str::to_owned).collect();

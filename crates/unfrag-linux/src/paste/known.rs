@@ -1,7 +1,6 @@
 //! The names that may be in a paste: those that every kernel of a kind has, and nobody gave.
 
-/// Zones.
-pub(super) const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
+pub(super) use crate::procfs::ZONES;
 
 /// Migrate types.
 pub(super) const TYPES: [&str; 7] = [
@@ -141,23 +140,6 @@ const VMSTAT: [&str; 24] = [
     "drop_",
     "slabs_scanned",
     "zone_reclaim_failed",
-];
-
-/// Settings of `vm` that are numbers.
-pub(super) const SYSCTLS: [&str; 13] = [
-    "min_free_kbytes",
-    "watermark_scale_factor",
-    "watermark_boost_factor",
-    "compaction_proactiveness",
-    "compact_unevictable_allowed",
-    "extfrag_threshold",
-    "defrag_mode",
-    "nr_hugepages",
-    "nr_overcommit_hugepages",
-    "vfs_cache_pressure",
-    "percpu_pagelist_high_fraction",
-    "swappiness",
-    "zone_reclaim_mode",
 ];
 
 /// Settings that are a choice, by their names in a snapshot, and what can be chosen.

@@ -3,8 +3,7 @@
 //! Invariant: a part is read only if it has as many words as it says, and their sum is the one that it says.
 
 use super::files::{
-    SECOND, buddyinfo, counters, meminfo, nodes, pagetypeinfo, seconds_of, settings, slabinfo,
-    zoneinfo,
+    buddyinfo, counters, meminfo, nodes, pagetypeinfo, seconds_of, settings, slabinfo, zoneinfo,
 };
 use super::form::{BEGIN, END, PARTS};
 use super::words::{Word, Words};
@@ -163,14 +162,14 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
         let file = part.name.as_str();
         let text = match file {
             "host" => {
-                for (key, value) in &values {
+                for line in &values {
+                    let (key, value) = line;
                     match *key {
                         "release" if value != "unknown" => {
                             files.push(("version".into(), format!("Linux version {value}\n")));
                         }
                         "uptime" => {
-                            let seconds: f64 = value.parse().ok()?;
-                            uptime = Some((seconds.clamp(0.0, 1e9) * SECOND as f64) as u64);
+                            uptime = Some(seconds_of(line, "uptime")?);
                             files.push(("uptime".into(), format!("{value} 0.00\n")));
                         }
                         _ => {}

@@ -11,6 +11,7 @@ use crate::procfs::slabinfo::Cache;
 use crate::procfs::zoneinfo::Zone;
 use crate::procfs::{BuddyInfo, MemInfo, PageTypeInfo, SlabInfo, VmStat, ZoneInfo, uptime};
 use crate::recording::Snapshot;
+use crate::snapshots::settings::NUMBERS_OF_VM;
 
 /// Slab caches that are told, the largest.
 const CACHES: usize = 12;
@@ -155,7 +156,7 @@ fn host(now: &Snapshot) -> Option<Words> {
 fn settings(now: &Snapshot) -> Option<Words> {
     let mut words = Words::default();
     let mut put = |name: &str, value: &str| {
-        if known::SYSCTLS.contains(&name)
+        if NUMBERS_OF_VM.contains(&name)
             && !value.is_empty()
             && value.bytes().all(|b| b.is_ascii_digit())
         {
@@ -314,12 +315,11 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
     words.put("pages", read.pages_per_block);
     words.put("sections", u8::from(read.by_node));
     words.put_list("orders", read.orders.iter().map(u64::to_string));
-    let is_known = |zone: &str| is_zone(zone);
     let is_type = |name: &str| known::TYPES.contains(&name);
     for row in read
         .free
         .iter()
-        .filter(|r| is_known(&r.zone) && is_type(&r.migratetype))
+        .filter(|r| is_zone(&r.zone) && is_type(&r.migratetype))
     {
         let key = format!("{}.{}.{}", row.node, row.zone, row.migratetype);
         let count = |c: &Count| format!("{}{}", c.blocks, if c.capped { "+" } else { "" });
@@ -328,7 +328,7 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
     // The rows of the table count by these names, so either all of them are known or none is told.
     if !read.blocks.migratetypes.is_empty() && read.blocks.migratetypes.iter().all(|t| is_type(t)) {
         words.put_list("types", read.blocks.migratetypes.iter().cloned());
-        for row in read.blocks.rows.iter().filter(|r| is_known(&r.zone)) {
+        for row in read.blocks.rows.iter().filter(|r| is_zone(&r.zone)) {
             words.put_list(
                 &zone_key(row.node, &row.zone),
                 row.blocks.iter().map(u64::to_string),

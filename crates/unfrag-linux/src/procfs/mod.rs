@@ -42,3 +42,6 @@ pub use slabinfo::SlabInfo;
 pub use unusable_index::UnusableIndex;
 pub use vmstat::VmStat;
 pub use zoneinfo::ZoneInfo;
+
+/// Names of zones, of all kernels.
+pub(crate) const ZONES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];

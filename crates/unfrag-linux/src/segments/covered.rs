@@ -314,7 +314,6 @@ fn number(n: f64) -> String {
 fn date(ns: u64, ahead: fn(u64) -> i64) -> String {
     let ahead = ahead(ns);
     let local = ns.saturating_add_signed(ahead) / SECOND;
-    let of_day = local % 86_400;
     let minutes = ahead.unsigned_abs() / SECOND / 60;
     let zone = match ahead {
         0 => "Z".to_owned(),
@@ -323,13 +322,7 @@ fn date(ns: u64, ahead: fn(u64) -> i64) -> String {
             format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
         }
     };
-    format!(
-        "{} {:02}:{:02}:{:02} {zone}",
-        snapshots::day(local),
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
+    format!("{} {zone}", snapshots::day_and_time(local))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ mod line;
 mod lines;
 mod logs;
 mod pasted;
-mod settings;
+pub(crate) mod settings;
 mod skipped;
 mod source;
 mod wrapped;
@@ -140,9 +140,16 @@ pub fn date(text: &str) -> Option<u64> {
     dates::parse(text)
 }
 
-/// The day of `seconds` since 1970, in UTC, such as `2026-11-28`.
-pub fn day(seconds: u64) -> String {
-    dates::date(seconds)
+/// The day and the time of `seconds` since 1970, in UTC, such as `2026-11-28 06:00:00`.
+pub fn day_and_time(seconds: u64) -> String {
+    let of_day = seconds % 86_400;
+    format!(
+        "{} {:02}:{:02}:{:02}",
+        dates::date(seconds),
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
 }
 
 /// Reads the log of a monitor from memory: `time: EPOCH` lines, each before a copy of `file`.

@@ -13,8 +13,8 @@ const PLACES: [(&str, &str); 3] = [
     ("/sys/kernel/mm/hugepages/", "hugepages/"),
 ];
 
-/// Settings of `vm` that are known by their name alone.
-const OF_VM: [&str; 14] = [
+/// Settings of `vm` that are numbers, and known by their name alone.
+pub(crate) const NUMBERS_OF_VM: [&str; 13] = [
     "min_free_kbytes",
     "watermark_scale_factor",
     "watermark_boost_factor",
@@ -28,8 +28,12 @@ const OF_VM: [&str; 14] = [
     "percpu_pagelist_high_fraction",
     "swappiness",
     "zone_reclaim_mode",
-    "lowmem_reserve_ratio",
 ];
+
+/// Whether a setting of `vm` is known by its name alone.
+fn is_of_vm(name: &str) -> bool {
+    NUMBERS_OF_VM.contains(&name) || name == "lowmem_reserve_ratio"
+}
 
 /// A setting and its value on one line.
 pub(super) fn stated(text: &str) -> Option<(String, String)> {
@@ -42,7 +46,7 @@ pub(super) fn stated(text: &str) -> Option<(String, String)> {
             "enabled" | "defrag" | "shmem_enabled" if is_choice(value) => {
                 Some(format!("thp/{inner}"))
             }
-            _ if OF_VM.contains(&inner) => Some(format!("sys/vm/{inner}")),
+            _ if is_of_vm(inner) => Some(format!("sys/vm/{inner}")),
             _ => None,
         }
     })?;

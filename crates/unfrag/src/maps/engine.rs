@@ -238,8 +238,8 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         }
     }
 
-    /// Takes a block for what is moved: out of the fullest block of 512 that holds something that can be moved, and never
-    /// out of a whole free one. `None`, if no such block has room.
+    /// Takes a block for what is moved: a single frame out of the block of 512 that serves one best, others out of the fullest
+    /// that holds something that can be moved; never out of a whole free one. `None`, if no such block has room.
     pub fn take_beside(&mut self, order: Order) -> Option<Pfn> {
         let i = match order {
             Order::ZERO => self.block_for_single(MOVABLE),

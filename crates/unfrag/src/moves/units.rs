@@ -5,9 +5,8 @@
 use super::goal::{Goal, Limits, Outcome};
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, GiveError, LARGEST_ORDER, Seek};
-use crate::memory::Memory;
-use crate::memory::Request;
 use crate::memory::apart::{Nodes, Span, Stop};
+use crate::memory::{Memory, Request};
 use lock_api::RawMutex;
 
 /// Runs that are tried for [`Goal::Run`], and times that the frames of a [`Goal::Range`] are asked for.

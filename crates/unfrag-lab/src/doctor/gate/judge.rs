@@ -8,7 +8,7 @@
 use super::answer::{Asked, Kind, Needs, Room};
 use super::means::{After, Means};
 use super::need::Need;
-use super::outlook::{Known, Outlook, outlook};
+use super::outlook::{Known, Outlook, outlooks};
 use super::said;
 use super::supply::{Asker, ORDERS, Supply};
 use crate::doctor::evidence::Evidence;
@@ -39,7 +39,7 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
             true => vec![MarkCheck::BlockExists, MarkCheck::PerOrder],
             false => vec![check],
         },
-        pinned: examination::pinned(e).unwrap_or(0),
+        pinned: e.pinned().unwrap_or(0),
         pageblock_order: e
             .host
             .types
@@ -51,11 +51,11 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
     };
     // Of zones that are missing, or of which no file tells pages, anything may be had.
     let is_whole = d.huge_pages.at_most.is_some() && !d.zones.is_empty();
-    let rooms: Vec<Vec<Room>> = Means::ALL
-        .iter()
-        .map(|&means| {
-            let of = |(i, zone)| outlook(zone, x.blocks.get(i).map(Arc::as_ref), means, &known);
-            let all: Vec<Outlook> = e.host.zones.iter().enumerate().filter_map(of).collect();
+    let of = |(i, zone)| outlooks(zone, x.blocks.get(i).map(Arc::as_ref), &known);
+    let zones: Vec<[Outlook; 4]> = e.host.zones.iter().enumerate().filter_map(of).collect();
+    let rooms: Vec<Vec<Room>> = (0..Means::ALL.len())
+        .map(|means| {
+            let all: Vec<&Outlook> = zones.iter().map(|z| &z[means]).collect();
             rooms(&asked, &all, is_whole, rules)
         })
         .collect();
@@ -118,8 +118,8 @@ fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
 }
 
 /// How many pieces of each need can be had with those before it, after a means.
-fn rooms(asked: &[Asked], all: &[Outlook], is_whole: bool, rules: &Rules) -> Vec<Room> {
-    let supplies = |of: fn(&Outlook) -> &Supply| all.iter().map(of).cloned().collect();
+fn rooms(asked: &[Asked], all: &[&Outlook], is_whole: bool, rules: &Rules) -> Vec<Room> {
+    let supplies = |of: fn(&Outlook) -> &Supply| all.iter().map(|o| of(o).clone()).collect();
     let take = |all: Vec<Supply>, of, order| together(asked, all, of, order, rules);
     let named = asked.iter().filter_map(|a| a.need.node);
     let orders = named.map(Order::First).chain([Order::NamedLast]);

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// Sizes that can be asked for, as powers of two of bytes.
 const SIZES: std::ops::RangeInclusive<u32> = 12..=34;
 /// More pieces than any host has pages.
-const MOST: u64 = 1 << 40;
+pub const MOST: u64 = 1 << 40;
 /// Units of a size, the largest first.
 const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
 
@@ -67,9 +67,7 @@ impl FromStr for Need {
         let (pieces, node) = match text.split_once('@') {
             None => (text, None),
             Some((pieces, node)) => {
-                let number = node.strip_prefix("node").and_then(number);
-                let number = number.and_then(|n| u32::try_from(n).ok());
-                let number = number.ok_or_else(|| bad(&format!("`{node}` is no node")))?;
+                let number = node_of(node).ok_or_else(|| bad(&format!("`{node}` is no node")))?;
                 (pieces, Some(number))
             }
         };
@@ -90,7 +88,7 @@ impl FromStr for Need {
 }
 
 /// A number of digits alone.
-fn number(text: &str) -> Option<u64> {
+pub fn number(text: &str) -> Option<u64> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_one)
 }
@@ -105,6 +103,12 @@ fn size_of(text: &str) -> Option<u64> {
     let (_, shift) = UNITS.iter().find(|(u, _)| *u == letter)?;
     let is_unit = matches!(rest.as_str(), "" | "b" | "ib");
     number(digits).filter(|_| is_unit)?.checked_mul(1 << shift)
+}
+
+/// The node of a text such as `node1`.
+pub fn node_of(text: &str) -> Option<u32> {
+    let number = text.strip_prefix("node").and_then(number)?;
+    u32::try_from(number).ok()
 }
 
 #[cfg(test)]

@@ -60,28 +60,29 @@ pub(super) struct Outlook {
     pub most: Supply,
 }
 
-/// A zone after a means; `None` if its kind is none that requests use.
-pub(super) fn outlook(
+/// A zone after each means, in the order of [`Means::ALL`]; `None` if its kind is none that requests use.
+pub(super) fn outlooks(
     zone: &Zone,
     blocks: Option<&ZoneBlocks>,
-    means: Means,
     known: &Known,
-) -> Option<Outlook> {
-    let kind = ZoneKind::from_name(&zone.name)?;
+) -> Option<[Outlook; 4]> {
+    let blocks = blocks.filter(|b| !b.blocks.is_empty());
     let of = Of {
         zone,
         known,
-        kind,
+        kind: ZoneKind::from_name(&zone.name)?,
         view: zone.view(),
+        runs: blocks.map(|b| layout::unmoved(b, Emptied::default())),
     };
-    let blocks = blocks.filter(|b| !b.blocks.is_empty());
-    let mut outlook = match (means, blocks) {
-        (Means::Now, _) => of.now(blocks),
-        (_, Some(blocks)) => of.after(blocks, means),
-        (_, None) => of.after_unseen(means),
-    };
-    outlook.sure.on_lists = MOST_TAKEN;
-    Some(outlook)
+    Some(Means::ALL.map(|means| {
+        let mut outlook = match (means, blocks.zip(of.runs.as_ref())) {
+            (Means::Now, _) => of.now(),
+            (_, Some((blocks, before))) => of.after(blocks, before, means),
+            (_, None) => of.after_unseen(means),
+        };
+        outlook.sure.on_lists = MOST_TAKEN;
+        outlook
+    }))
 }
 
 struct Of<'a> {
@@ -89,6 +90,8 @@ struct Of<'a> {
     known: &'a Known,
     kind: ZoneKind,
     view: Option<ZoneView>,
+    /// Free blocks and runs, as page flags show them now.
+    runs: Option<Lists>,
 }
 
 impl Of<'_> {
@@ -147,8 +150,7 @@ impl Of<'_> {
         self.supply([0; ORDERS], view, CLOSED)
     }
 
-    fn now(&self, blocks: Option<&ZoneBlocks>) -> Outlook {
-        let runs = blocks.map(|b| layout::unmoved(b, Emptied::default()));
+    fn now(&self) -> Outlook {
         let Some(view) = &self.view else {
             // Free pages may be told all the same.
             let most = self.at_most(perfect(self.free_pages()), self.free_pages());
@@ -167,7 +169,7 @@ impl Of<'_> {
                 let pairs = view.isolated_by_order.iter_mut().zip(old);
                 pairs.for_each(|(n, old)| *n = n.saturating_add(*old));
                 view.highatomic_pages = self.reserve(&view);
-                self.with_runs(view, runs.as_ref(), true)
+                self.with_runs(view, true)
             }
             false => self.none(),
         };
@@ -181,7 +183,7 @@ impl Of<'_> {
                 // The reserve is given up before a request fails for good.
                 view.highatomic_by_order.clear();
                 view.highatomic_pages = 0;
-                self.with_runs(view, runs.as_ref(), false)
+                self.with_runs(view, false)
             }
         };
         Outlook {
@@ -193,15 +195,15 @@ impl Of<'_> {
 
     /// The free lists with the runs that page flags show. Without them there are none at least, and as many at most as the
     /// largest blocks would make.
-    fn with_runs(&self, view: ZoneView, runs: Option<&Lists>, at_least: bool) -> Supply {
+    fn with_runs(&self, view: ZoneView, at_least: bool) -> Supply {
         let largest = self.largest();
         let at = usize::from(largest);
         let mut blocks = [0; ORDERS];
         let ordinary = view.ordinary();
         blocks[..ordinary.len()].copy_from_slice(&ordinary);
         let n = blocks[at];
-        let mut larger = match runs {
-            Some(runs) => *runs,
+        let mut larger = match self.runs {
+            Some(runs) => runs,
             None if at_least => [0; ORDERS],
             None => perfect(n << at),
         };
@@ -255,19 +257,18 @@ impl Of<'_> {
         let below = usize::from(huge).saturating_sub(1);
         blocks[below] += (free - (whole << huge)).div_ceil(1 << below);
         Outlook {
-            sure: self.now(None).sure,
+            sure: self.now().sure,
             expected: None,
             most: self.at_most(blocks, free),
         }
     }
 
-    fn after(&self, blocks: &ZoneBlocks, means: Means) -> Outlook {
+    fn after(&self, blocks: &ZoneBlocks, before: &Lists, means: Means) -> Outlook {
         let kernel = self.known.kernel;
         let emptied = Emptied {
             lists: kernel.tunes_lists,
             caches: means.drops(),
         };
-        let before = layout::unmoved(blocks, Emptied::default());
         let unmoved = layout::unmoved(blocks, emptied);
         let (mut by_model, mut emptied_blocks) = (unmoved, unmoved);
         if means.compacts() && kernel.compacts {
@@ -297,8 +298,8 @@ impl Of<'_> {
         let is_sure = self.is_told() && (self.known.is_modelled || !means.compacts());
         let sure = match is_sure {
             true => {
-                let sure = self.set_aside(self.promised(&before, emptied_blocks), freed);
-                self.at_least_now(sure, blocks, means)
+                let sure = self.set_aside(self.promised(before, emptied_blocks), freed);
+                self.at_least_now(sure, means)
             }
             false => self.none(),
         };
@@ -334,8 +335,8 @@ impl Of<'_> {
 
     /// What is free now is free afterwards too: whole blocks, as nothing is moved into them, and all if nothing moves. It is
     /// the better answer where it is not known which blocks are set aside.
-    fn at_least_now(&self, after: Supply, flags: &ZoneBlocks, means: Means) -> Supply {
-        let mut now = self.now(Some(flags)).sure;
+    fn at_least_now(&self, after: Supply, means: Means) -> Supply {
+        let mut now = self.now().sure;
         if means.compacts() {
             now.blocks[..usize::from(BLOCK_ORDER)].fill(0);
         }

@@ -64,7 +64,7 @@ fn is_number(word: &str) -> bool {
 }
 
 fn is_zone(word: &str) -> bool {
-    ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"].contains(&word)
+    crate::procfs::ZONES.contains(&word)
 }
 
 fn is_of_area(words: &[&str]) -> bool {
