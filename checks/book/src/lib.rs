@@ -1,7 +1,7 @@
 //! The Rust programs of the book's part *Embed it* and of the README, compiled and run as doctests.
 //!
 //! Nothing but the tests is in here. A page that is missing here is found by
-//! `crates/unfrag-cli/tests/book.rs`.
+//! `crates/unfrag-cli/tests/cli/book.rs`.
 #![no_std]
 
 /// One item for each page, so that a failure names it.

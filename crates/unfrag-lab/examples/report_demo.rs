@@ -1,7 +1,7 @@
 //! The constructed report of the tests, to be looked at:
 //! `cargo run -p unfrag-lab --example report_demo -- html` (or `svg`, or `text COLUMNS`).
 
-#[path = "../tests/report_support/mod.rs"]
+#[path = "../tests/lab/report_support/mod.rs"]
 mod report_support;
 
 use unfrag_lab::replay::view::{html, svg, terminal};

@@ -1,8 +1,8 @@
 //! What each zone has for needs after each means: for certain, by the model, and at most.
 //!
 //! - *For certain*: free lists as they are; of what a means frees beside them a part is not counted ([`NOT_PROMISED`]), nor as
-//!   many pageblocks as pages are pinned, since page flags do not show which.
-//! - *By the model*: the same without these two.
+//!   many pageblocks as pages are pinned, since page flags do not show which, nor those that are used again at once ([`READ_BACK`]).
+//! - *By the model*: the same without these.
 //! - *At most*: every block without a frame that stays, as far as the zone's pages go.
 //!
 //! Invariant: nothing is certain of a zone of which a file lacks that tells what is kept back. Without page flags nothing is
@@ -23,6 +23,11 @@ use unfrag_eras::kernel::MarkCheck;
 /// Of what a means frees beside free lists, one part in so many is not promised: hosts gave up to 2 % less than the model
 /// (`docs/huge-pages-at-this-uptime.md`).
 const NOT_PROMISED: u64 = 20;
+/// Whole blocks that are used again at once after caches were dropped, as the programs that run read their files back: as
+/// many are likely, and as many at most, and no more than one part of [`READ_BACK_PART`]. A host of 23 GiB used 4 to 19
+/// (`docs/gate-a-start.md`).
+const READ_BACK: [u64; 2] = [10, 24];
+const READ_BACK_PART: u64 = 64;
 /// Order of the blocks that page flags are counted in.
 const BLOCK_ORDER: u8 = 9;
 /// Pages that a CPU takes onto its lists at once at most: 63, doubled up to five times. `spec: 3.2`
@@ -328,7 +333,11 @@ impl Of<'_> {
         };
         Outlook {
             sure,
-            expected: self.is_told().then(|| self.set_aside(by_model, freed)),
+            expected: self.is_told().then(|| {
+                let mut expected = self.set_aside(by_model, freed);
+                read_back(&mut expected, means, READ_BACK[0]);
+                expected
+            }),
             most: self.at_most(most, free),
         }
     }
@@ -341,10 +350,12 @@ impl Of<'_> {
             now.blocks[..usize::from(BLOCK_ORDER)].fill(0);
         }
         let whole = |s: &Supply| pages(&s.blocks, BLOCK_ORDER);
-        match whole(&now) > whole(&after) {
+        let mut best = match whole(&now) > whole(&after) {
             true => now,
             false => after,
-        }
+        };
+        read_back(&mut best, means, READ_BACK[1]);
+        best
     }
 
     /// What of the blocks after a means is promised.
@@ -400,5 +411,13 @@ impl Of<'_> {
             .saturating_add(pages(view.cma_by_order.as_deref().unwrap_or_default(), 0));
         view.isolated_by_order = vec![view.free_pages.saturating_sub(counted)];
         self.supply(blocks, view, CLOSED)
+    }
+}
+
+/// Takes off the blocks that are used again after caches were dropped.
+fn read_back(supply: &mut Supply, means: Means, blocks: u64) {
+    if means.drops() {
+        let part = (pages(&supply.blocks, BLOCK_ORDER) >> BLOCK_ORDER) / READ_BACK_PART;
+        spoil(&mut supply.blocks, BLOCK_ORDER, blocks.min(part));
     }
 }

@@ -1,0 +1,34 @@
+//! The tests of the command `unfrag`, as one program, so that it is linked once.
+
+mod alerts;
+mod answers;
+mod book;
+mod bounds;
+mod docs;
+mod doctor_output;
+mod exit_status;
+mod explain;
+mod exporter;
+mod exporter_attack;
+mod gate;
+mod hostile_text;
+mod inspect_output;
+mod long_replays;
+mod long_traces;
+mod node_exporter;
+mod one_number;
+mod outputs;
+mod paste;
+mod profile_output;
+mod record;
+mod redact;
+mod replay_output;
+mod segments;
+mod simulate_output;
+mod simulate_refuses;
+mod slab_output;
+mod summary;
+mod support;
+mod terabyte;
+mod top;
+mod windows;

@@ -1,0 +1,46 @@
+//! The tests of the laboratory, as one program, so that it is linked once.
+
+mod accuracy;
+mod advice;
+mod advice_support;
+mod bare_experiments;
+mod blame;
+mod causes;
+#[path = "../../../../checks/chance.rs"]
+mod chance;
+mod clocks;
+mod eras;
+mod experiments;
+mod generations;
+mod huge_pages;
+mod inference;
+mod kernel_log_changes;
+mod kernel_log_envelopes;
+mod kernel_log_judges;
+mod kernel_logs;
+mod memory_runs_out;
+mod needs;
+mod nodes;
+mod not_known;
+mod one_host;
+mod other_hosts;
+mod page_cache;
+mod pasted_answers;
+mod profile;
+mod quiet_time;
+mod recording_support;
+mod recordings;
+mod replays;
+mod report_html;
+mod report_support;
+mod report_svg;
+mod report_terminal;
+mod settings;
+mod share;
+mod sim;
+mod sizes;
+mod slab_traces;
+mod starts;
+mod unseen;
+mod what_if;
+mod withheld;
