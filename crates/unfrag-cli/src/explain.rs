@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{print, print_json, shell_word};
 use crate::progress::Progress;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use unfrag_lab::explain::{Explanation, explain, found, text};
@@ -112,9 +112,23 @@ fn of_file(path: &Path) -> Result<Explanation> {
 
 /// Explains a text; of one that is no log, but what `unfrag paste` printed, it is said who reads it. `path` is what the
 /// shell calls it.
-fn explained(text: impl Read, path: &str) -> unfrag_lab::error::Result<Explanation> {
+fn explained(mut text: impl Read, path: &str) -> unfrag_lab::error::Result<Explanation> {
+    let mut head = vec![];
+    text.by_ref()
+        .take(16)
+        .read_to_end(&mut head)
+        .map_err(Error::from)?;
+    // Bytes without a report would read as a log in which nothing failed.
+    if let Some(what) = recording(&head) {
+        let help = format!("ask of it: unfrag summary {path}");
+        return Err(
+            Error::unsupported(format!("{what}, which holds no kernel log"))
+                .help(help)
+                .into(),
+        );
+    }
     let mut noting = Noting {
-        text,
+        text: Cursor::new(head).chain(text),
         mark: Mark::default(),
     };
     let mut answer = explain(&mut noting)?;
@@ -125,6 +139,18 @@ fn explained(text: impl Read, path: &str) -> unfrag_lab::error::Result<Explanati
         ));
     }
     Ok(answer)
+}
+
+/// What a file is that begins so, if it is a recording.
+fn recording(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [b'P', b'K', 3, 4, ..] => Some("it is a recording (.unfrag), or another archive"),
+        [0x17, 8, 0x44, b't', b'r', b'a', b'c', b'i', b'n', b'g', ..] => {
+            Some("it is a trace of trace-cmd")
+        }
+        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Some("it is a trace of perf"),
+        _ => None,
+    }
 }
 
 /// A text of which is noted whether a paste is in it.

@@ -37,7 +37,7 @@ use unfrag_lab::find::host_files::{FlagsPace, HostFiles};
 #[command(after_help = "Examples:
   unfrag exporter --print
   unfrag exporter --print --huge 512 --huge 128@node0
-  timeout 1 unfrag exporter --listen localhost:0 || true")]
+  unfrag exporter --listen localhost:0")]
 pub struct Args {
     /// Address or name, and port, to listen on; port 0 takes a free one, and says which
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9101", value_parser = listen::listen)]

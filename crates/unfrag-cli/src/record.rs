@@ -181,7 +181,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             found.push(f);
         };
         let done = record::record_in_segments(&options, keep, guardian, tell)?;
-        return long::report(done, &found, &output, bytes, args.json);
+        return long::report(done, &found, &options, bytes, args.json);
     }
     let done = record::record(&options, guardian)?;
     let mut summary = Summary::of(&done.recording)?;

@@ -1,6 +1,6 @@
 //! What a recording in segments says: what it found at its beginning, and at its end what it holds and what it cost.
 
-use super::said::{NotTaken, not_taken};
+use super::said::{NotTaken, names_of_the_host, not_taken, of_names};
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::own_memory::{most_memory, number};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
-use unfrag_linux::record::{DoneInSegments, Found, Keep, Rate};
+use unfrag_linux::record::{DoneInSegments, Found, Keep, Options, Rate};
 
 /// What the recorder itself took, as far as procfs says it.
 #[derive(Debug, Default, Serialize)]
@@ -129,6 +129,8 @@ struct Json<'a> {
     cost: Cost,
     failed: &'a [String],
     not_taken: Vec<NotTaken>,
+    /// What in it names somebody.
+    names: Vec<&'static str>,
 }
 
 /// Says, soon after the beginning, how long what is kept lasts.
@@ -166,10 +168,12 @@ fn long_time(seconds: u64) -> String {
 pub fn report(
     done: DoneInSegments,
     found: &[Found],
-    dir: &Path,
+    options: &Options,
     keep: u64,
     json: bool,
 ) -> Result<ExitCode> {
+    let dir = &options.output;
+    let names = names_of_the_host(options);
     let t = &done.totals;
     let cost = Cost::own();
     if json {
@@ -191,10 +195,11 @@ pub fn report(
             cost,
             failed: &t.failed,
             not_taken: not_taken(&done.untaken),
+            names,
         };
         say(output::json(&json)?);
     } else {
-        say(said(&done, dir, keep, &cost));
+        say(said(&done, dir, keep, &cost) + &of_names(&names));
     }
     if let Some(failed) = t.failed.first() {
         return Err(Failure::usage(

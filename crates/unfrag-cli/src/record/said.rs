@@ -2,8 +2,13 @@
 
 use serde::Serialize;
 use unfrag_linux::event::{Role, Roles};
-use unfrag_linux::record::Untaken;
+use unfrag_linux::record::{Options, Untaken};
 use unfrag_linux::recording::{FieldKind, Recording};
+
+/// What in a recording names somebody.
+const PROGRAMS: &str = "the names of programs";
+/// The same.
+const PATHS: &str = "their paths";
 
 /// A file that no snapshot has.
 #[derive(Debug, Serialize)]
@@ -33,8 +38,8 @@ pub(super) fn names(recording: &Recording) -> Vec<&'static str> {
         .flat_map(|t| &t.fields)
         .any(|f| f.name == "filename" && f.kind == FieldKind::String);
     [
-        (!roles.is_empty(), "the names of programs"),
-        (has_paths, "their paths"),
+        (!roles.is_empty(), PROGRAMS),
+        (has_paths, PATHS),
         (
             recording.meta.facts.contains_key("command"),
             "the words of the command",
@@ -43,6 +48,16 @@ pub(super) fn names(recording: &Recording) -> Vec<&'static str> {
     .into_iter()
     .filter_map(|(is_there, what)| is_there.then_some(what))
     .collect()
+}
+
+/// The same of the whole host's segments, by what was asked for: to read gigabytes once more would take minutes, and on a host
+/// there is always a program.
+pub(super) fn names_of_the_host(options: &Options) -> Vec<&'static str> {
+    match (options.anonymous, options.processes) {
+        (true, _) => vec![],
+        (false, false) => vec![PROGRAMS],
+        (false, true) => vec![PROGRAMS, PATHS],
+    }
 }
 
 /// The line that says it.

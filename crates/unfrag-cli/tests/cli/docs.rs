@@ -1,79 +1,23 @@
 //! Every command in the README, in the book, in the files beside it and in `--help` works as it stands.
 //!
-//! A `console` block is one script: its lines that begin with `$ ` (and those that go on after a
-//! `\`) are run in a directory with `samples/`, a `trace.dat` and `snapshots/`; its other lines must
-//! be among those printed (`…` stands for any). `cargo run … --` is the command that was built for
-//! the tests. A comment before the block says what it needs beyond that, and the block is left out,
-//! aloud, where that is not to be had: `<!-- needs: perf root -->`. What builds or tests the whole
-//! project is left to `.ci/run`, which must name it: `<!-- run by: .ci/run -->`. Of what else builds it
-//! (`<!-- run by: hand -->`) the crates, tests and scripts must exist.
+//! A `console` block ([`blocks`](crate::support::blocks)) is run in a directory with `samples/`, a `trace.dat` and `snapshots/`;
+//! the lines that it shows must be among those printed (`…` stands for any). `cargo run … --` is the command that was built for
+//! the tests. A comment before the block says what it needs beyond that, and the block is left out, aloud, where that is not to
+//! be had: `<!-- needs: perf root -->`. What builds or tests the whole project is left to `.ci/run`, which must name it:
+//! `<!-- run by: .ci/run -->`. Of what else builds it (`<!-- run by: hand -->`) the crates, tests and scripts must exist.
+//!
+//! Invariant: a reader sees a command as somebody would type it. What only a test needs, such as an end after two seconds, stands
+//! in a comment, and what is shown has options that the command takes all the same.
 
-use crate::support::book::{in_project, name, pages, read};
-use crate::support::{head, lay_out, root, sample, skipped, stdout, text};
+use crate::support::blocks::{Block, blocks, calls};
+use crate::support::book::{chapters, in_project, name, pages, read};
+use crate::support::{head, lay_out, root, run as unfrag, sample, skipped, stdout, text};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
-
-/// A block of commands.
-struct Block {
-    /// Where it stands.
-    place: String,
-    /// The commands.
-    script: String,
-    /// Lines that they print.
-    shown: Vec<String>,
-    /// What they need.
-    needs: Vec<String>,
-    /// Who runs them instead of this test.
-    run_by: Option<String>,
-}
-
-fn blocks(path: &Path) -> Vec<Block> {
-    let content = fs::read_to_string(path).unwrap();
-    let mut all: Vec<Block> = vec![];
-    let mut comment = "";
-    let mut lines = content.lines().enumerate();
-    while let Some((n, line)) = lines.next() {
-        if line != "```console" {
-            if !line.is_empty() {
-                comment = line;
-            }
-            continue;
-        }
-        let marked = |key: &str| {
-            let inner = comment.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
-            Some(inner.strip_prefix(key)?.trim().to_owned())
-        };
-        let mut block = Block {
-            place: format!("{}:{}", name(path), n + 1),
-            script: String::new(),
-            shown: vec![],
-            needs: marked("needs:")
-                .map(|n| n.split_whitespace().map(str::to_owned).collect())
-                .unwrap_or_default(),
-            run_by: marked("run by:"),
-        };
-        comment = "";
-        let mut goes_on = false;
-        for (_, line) in lines.by_ref().take_while(|(_, l)| *l != "```") {
-            if let Some(command) = line.strip_prefix("$ ") {
-                block.script += &format!("{command}\n");
-                goes_on = command.ends_with('\\');
-            } else if goes_on {
-                block.script += &format!("{line}\n");
-                goes_on = line.ends_with('\\');
-            } else {
-                block.shown.push(line.trim_end().to_owned());
-            }
-        }
-        assert!(!block.script.is_empty(), "{}: no command", block.place);
-        all.push(block);
-    }
-    all
-}
 
 /// Why a block cannot be run here, if so.
 fn lacks(block: &Block) -> Option<String> {
@@ -108,7 +52,7 @@ fn run(block: &Block, directory: &Path) {
     let program = Path::new(env!("CARGO_BIN_EXE_unfrag"));
     let path = std::env::var("PATH").unwrap_or_default();
     let script = block
-        .script
+        .to_run()
         .replace("cargo run --release -p unfrag-cli --", "unfrag");
     let out = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &script])
@@ -239,6 +183,50 @@ fn run_page(page: &Path) -> usize {
     ran
 }
 
+/// Every block is looked at, also where it cannot be run here, or something else is run in its place.
+#[test]
+fn every_command_that_is_shown_has_options_that_the_command_takes() {
+    let mut wrong = vec![];
+    let mut looked_at = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)) {
+        for words in calls(&block.script) {
+            // Options are read in their order, so that one that is wrong is refused before the help is printed.
+            let end = words.iter().position(|w| w == "--").unwrap_or(words.len());
+            let mut asked: Vec<&str> = words[..end].iter().map(String::as_str).collect();
+            asked.push("--help");
+            let out = unfrag(&asked);
+            if !out.status.success() {
+                let said = text(&out.stderr);
+                wrong.push(format!("{}: {words:?}: {said}", block.place));
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(looked_at > 50, "only {looked_at} calls were found");
+}
+
+#[test]
+fn no_command_of_the_book_is_shaped_by_its_test() {
+    const FOR_TESTS: [&str; 7] = [
+        "timeout ",
+        "|| true",
+        "|| echo",
+        "mktemp",
+        "/tmp/",
+        "UNFRAG_",
+        "sleep 1.5",
+    ];
+    let mut wrong = vec![];
+    for block in chapters().iter().flat_map(|page| blocks(page)) {
+        for sign in FOR_TESTS.iter().filter(|s| block.script.contains(**s)) {
+            let place = &block.place;
+            wrong.push(format!("{place}: {sign:?} belongs into a comment"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_example_in_the_help_works() {
     let reader = reader();
@@ -253,19 +241,17 @@ fn every_example_in_the_help_works() {
             .lines()
             .filter(|l| l.trim_start().starts_with("unfrag "))
         {
-            let needs = match command {
-                "record" if line.contains("--system") => vec!["UNFRAG_TRACE_HOST=1".to_owned()],
-                "record" => vec!["tracing".to_owned()],
-                "profile" if line.contains("ls.unfrag") => vec!["tracing".to_owned()],
-                _ => vec![],
+            let mut block = Block::of(&format!("unfrag {command} --help"), line.trim());
+            let need = match command {
+                "record" if line.contains("--system") => Some("UNFRAG_TRACE_HOST=1"),
+                "record" => Some("tracing"),
+                "profile" if line.contains("ls.unfrag") => Some("tracing"),
+                _ => None,
             };
-            let block = Block {
-                place: format!("unfrag {command} --help"),
-                script: line.trim().to_owned(),
-                shown: vec![],
-                needs,
-                run_by: None,
-            };
+            block.needs.extend(need.map(str::to_owned));
+            if command == "exporter" && !line.contains("--print") {
+                block.test = Some(format!("timeout 1 {} || [ $? = 124 ]", line.trim()));
+            }
             if let Some(why) = lacks(&block) {
                 skipped(&why);
             } else {

@@ -3,6 +3,9 @@
 mod alerts;
 mod answers;
 mod book;
+mod book_inputs;
+mod book_numbers;
+mod book_words;
 mod bounds;
 mod docs;
 mod doctor_output;

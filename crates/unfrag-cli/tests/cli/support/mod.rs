@@ -1,6 +1,7 @@
 //! What the tests of the command share: running it, and small inputs.
 #![allow(dead_code)]
 
+pub mod blocks;
 pub mod book;
 
 use serde_json::Value;

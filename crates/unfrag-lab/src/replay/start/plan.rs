@@ -55,7 +55,9 @@ impl<'r> Plan<'r> {
         let rec = input.recording;
         let geometry = input.geometry()?;
         let Some((first, last)) = input.events.span() else {
-            return Err(Error::lacking("the recording has no events"));
+            return Err(Error::lacking("the recording has no events").remedy(Remedy::Sentence(
+                "record the host for a time: a snapshot alone can be looked at, and not replayed".into(),
+            )));
         };
         let era = Era::of(&rec.meta.kernel_release)?;
         let (clock, walked) = both(
