@@ -222,8 +222,7 @@ fn show(
         None => {
             let mut text = first_screen(args, d, &screen);
             if args.all {
-                text.push('\n');
-                text.append(&text::render(d, &screen));
+                text.append(&text::tables(d, &screen));
             }
             return console.print(below_line(covered, "", &text));
         }
@@ -240,6 +239,7 @@ fn first_screen(args: &Args, d: &Diagnosis, screen: &Screen) -> Text {
     let asked = Asked {
         is_now,
         command: &command,
+        has_tables: args.all,
     };
     first_screen::render(d, asked, screen)
 }

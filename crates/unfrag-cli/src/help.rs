@@ -46,23 +46,44 @@ Pasted a log:      unfrag explain FILE    (this host's own: unfrag explain --jou
 
 /// A command that works, for a command line without what it needs.
 const EXAMPLES: [(&str, &str); 12] = [
-    ("explain", "unfrag explain --journal        (this host's kernel log; or a FILE, or - )"),
-    ("replay", "unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18"),
+    (
+        "explain",
+        "unfrag explain --journal        (this host's kernel log; or a FILE, or - )",
+    ),
+    (
+        "replay",
+        "unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18",
+    ),
     ("blame", "unfrag blame samples/gcc-768M.unfrag"),
     ("profile", "unfrag profile samples/gcc-768M.unfrag"),
     ("summary", "unfrag summary samples/gcc-768M.unfrag"),
     ("slab", "unfrag slab samples/slab-find.unfrag"),
-    ("record", "unfrag record --system --for 60s -o host.unfrag        (as root)"),
-    ("import", "unfrag import trace.dat --snapshots snapshots -o mine.unfrag"),
-    ("redact", "unfrag redact samples/gcc-768M.unfrag shared.unfrag"),
+    (
+        "record",
+        "unfrag record --system --for 60s -o host.unfrag        (as root)",
+    ),
+    (
+        "import",
+        "unfrag import trace.dat --snapshots snapshots -o mine.unfrag",
+    ),
+    (
+        "redact",
+        "unfrag redact samples/gcc-768M.unfrag shared.unfrag",
+    ),
     ("simulate", "unfrag simulate samples/small-build.toml"),
     ("snapshot", "unfrag snapshot -o now.unfrag"),
-    ("experiment", "unfrag experiment --list"),
+    (
+        "experiment",
+        "unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1",
+    ),
 ];
 
 /// The commands that take a recording, and what each says of it.
 const OF_RECORDINGS: [(&str, &str); 5] = [
-    ("doctor", "what was wrong with memory at its end, and what to do"),
+    (
+        "doctor",
+        "what was wrong with memory at its end, and what to do",
+    ),
     ("blame", "which program breaks up huge pages"),
     ("replay", "the same load under another kernel or setting"),
     ("inspect", "how fragmented memory was, moment by moment"),
@@ -102,9 +123,15 @@ fn of_word(word: &str) -> Option<String> {
             .collect(),
         false => vec![
             format!("  unfrag explain {shown}    # a kernel log: why allocations failed\n"),
-            format!("  unfrag doctor {shown}    # files of /proc in one text or archive: what is wrong with memory\n"),
+            format!(
+                "  unfrag doctor {shown}    # files of /proc in one text or archive: what is wrong with memory\n"
+            ),
             format!("  unfrag summary {shown}    # a trace: who asked for what\n"),
         ],
     };
-    Some(format!("{shown} is a file, and these commands take it:\n{}", lines.concat()))
+    let is = match path.exists() {
+        true => format!("{shown} is no command. These take it:\n"),
+        false => format!("If {shown} is a file, these commands take it:\n"),
+    };
+    Some(is + &lines.concat())
 }

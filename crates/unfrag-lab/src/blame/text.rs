@@ -57,7 +57,11 @@ pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
         ));
     }
     tables(b, top, screen, &mut out);
-    let _ = writeln!(out, "\nNEXT:\n  {}", printable(&b.answer.next.command(path)));
+    let _ = writeln!(
+        out,
+        "\nNEXT:\n  {}",
+        printable(&b.answer.next.command(path))
+    );
     out
 }
 

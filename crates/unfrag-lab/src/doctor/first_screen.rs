@@ -5,7 +5,7 @@
 
 use super::advice::{Advice, NotGiven};
 use super::advice_text::{nothing_to_change, while_watched};
-use super::answer::what_would_tell;
+use super::answer::{preparing, what_would_tell};
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::frames::FrameUse;
 use crate::report::number::{bytes, duration, percent, thousands};
@@ -34,17 +34,24 @@ pub struct Asked<'a> {
     pub is_now: bool,
     /// The command that asked, as a shell takes it.
     pub command: &'a str,
+    /// Whether all tables stand below.
+    pub has_tables: bool,
 }
 
 /// The first screen.
 pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
     let mut out = Text::new();
+    out.push_head(screen, &title(d, asked.is_now));
     let mut paragraph = |label: &str, text: &str| {
         if !text.is_empty() {
-            wrapped(&mut out, Place::Hanging("  "), screen.width, &format!("{label}{text}"));
+            wrapped(
+                &mut out,
+                Place::Hanging("  "),
+                screen.width,
+                &format!("{label}{text}"),
+            );
         }
     };
-    paragraph("", &title(d, asked.is_now));
     let (now, is) = match asked.is_now {
         true => ("NOW: ", "is"),
         false => ("THEN: ", "was"),
@@ -54,7 +61,10 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
         paragraph("  ", &risk);
     }
     let size = bytes(d.huge_page_bytes);
-    paragraph(&format!("HUGE PAGES of {size}: "), &huge_pages(d, asked.is_now));
+    paragraph(
+        &format!("HUGE PAGES of {size}: "),
+        &huge_pages(d, asked.is_now),
+    );
     paragraph("CAUSE: ", &cause(d));
     if let Some(text) = caches(d) {
         paragraph("  ", &text);
@@ -65,7 +75,12 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
     to_do(d, screen, &mut out);
     let mut paragraph = |label: &str, text: &str| {
         if !text.is_empty() {
-            wrapped(&mut out, Place::Hanging("  "), screen.width, &format!("{label}{text}"));
+            wrapped(
+                &mut out,
+                Place::Hanging("  "),
+                screen.width,
+                &format!("{label}{text}"),
+            );
         }
     };
     paragraph("HISTORY since boot, no reason to act now: ", &history(d));
@@ -74,13 +89,15 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
         paragraph("NOTE: ", &printable(note));
     }
     paragraph("NOT SEEN: ", &not_seen(d));
-    paragraph(
-        "MORE: ",
-        &format!(
-            "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
-            asked.command
-        ),
-    );
+    if !asked.has_tables {
+        paragraph(
+            "MORE: ",
+            &format!(
+                "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
+                asked.command
+            ),
+        );
+    }
     out
 }
 
@@ -97,7 +114,7 @@ fn title(d: &Diagnosis, is_now: bool) -> String {
         let _ = write!(out, ", {}", bytes(pages.saturating_mul(d.page_size)));
     }
     if let Some(seconds) = d.uptime_seconds {
-        let _ = write!(out, ", up {}", duration(seconds));
+        let _ = write!(out, ", up {}", long(seconds));
     }
     out += &match d.unread.len() {
         0 => "; all files were read".to_owned(),
@@ -105,6 +122,15 @@ fn title(d: &Diagnosis, is_now: bool) -> String {
         n => format!("; {n} files were not read (NOT SEEN, below)"),
     };
     out
+}
+
+/// A time since boot, by its two largest units.
+fn long(seconds: f64) -> String {
+    match seconds as u64 / 60 {
+        minutes @ ..60 => format!("{minutes} min"),
+        minutes @ 60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
+        minutes => format!("{} d {} h", thousands(minutes / 1440), minutes % 1440 / 60),
+    }
 }
 
 /// A counter that tells whether something fails or waits.
@@ -118,27 +144,27 @@ const SIGNS: [Sign; 5] = [
     Sign {
         counter: "oom_kill",
         some: "processes were killed for lack of memory",
-        none: "no process was killed for lack of memory",
+        none: "no process was killed",
     },
     Sign {
         counter: "htlb_buddy_alloc_fail",
         some: "huge pages were refused to the hugetlb pool",
-        none: "no huge page was refused to the hugetlb pool",
+        none: "no huge page was refused to the pool",
     },
     Sign {
         counter: "thp_fault_fallback",
         some: "faults got small pages instead of a huge one",
-        none: "no fault got small pages instead of a huge one",
+        none: "no fault missed its huge page",
     },
     Sign {
         counter: "allocstall",
-        some: "requests had to free memory first (reclaim)",
-        none: "no request had to free memory first (reclaim)",
+        some: "requests had to reclaim (free memory first)",
+        none: "no request had to reclaim (free memory first)",
     },
     Sign {
         counter: "compact_stall",
-        some: "requests had to move pages together first (compaction)",
-        none: "none had to move pages together first (compaction)",
+        some: "requests had to compact (move pages together first)",
+        none: "none had to compact (move pages together)",
     },
 ];
 
@@ -152,7 +178,7 @@ fn happening(d: &Diagnosis, is_now: bool, is: &str) -> String {
     }
     let Some(seconds) = d.watched.seconds.filter(|_| !d.work.is_empty()) else {
         said.push(not_watched(d, is_now).into());
-        return said.join(". ") + ".";
+        return said.join("; ") + ".";
     };
     let time = match is_now {
         true => format!("in the last {}", duration(seconds)),
@@ -177,13 +203,15 @@ fn happening(d: &Diagnosis, is_now: bool, is: &str) -> String {
         (true, false) => format!("{time} {}", none.join(", ")),
         (true, true) => "not judged: the kernel's counters were not read twice".into(),
     });
-    said.join(". ") + "."
+    said.join("; ") + "."
 }
 
 /// Why nothing is said of what fails.
 fn not_watched(d: &Diagnosis, is_now: bool) -> &'static str {
     match (d.work.is_empty(), is_now) {
-        (true, _) => "whether anything fails is not judged: no file has the kernel's counters (vmstat)",
+        (true, _) => {
+            "whether anything fails is not judged: no file has the kernel's counters (vmstat)"
+        }
         (false, true) => {
             "whether anything fails is not judged, as the counters were read once: --for 2 watches for 2 seconds"
         }
@@ -301,7 +329,10 @@ fn cause(d: &Diagnosis) -> String {
         .take(ZONES)
         .map(|(z, score)| format!("{score} % of {}", place(z)))
         .collect();
-    let mut out = format!("{how}: {} is in pieces smaller than {size}", named.join(", "));
+    let mut out = format!(
+        "{how}: {} is in pieces smaller than {size}",
+        named.join(", ")
+    );
     if let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) {
         let _ = write!(
             out,
@@ -384,25 +415,111 @@ fn to_do(d: &Diagnosis, screen: &Screen, out: &mut Text) {
     };
     for a in &d.advice {
         let why = format!("; why: {}", printable(&a.reason));
-        one(a, "", if a.change.is_some() || a.value.is_some() { &why } else { "" });
-    }
-    for NotGiven { advice, why_not } in &d.candidates {
-        one(advice, "not yet: ", &format!("; needs {}", printable(why_not)));
+        one(
+            a,
+            "",
+            if a.change.is_some() || a.value.is_some() {
+                &why
+            } else {
+                ""
+            },
+        );
     }
     for a in &d.if_more_is_needed {
         one(a, "if more huge pages are needed: ", "");
     }
+    for (what, n, cost, commands) in more(d) {
+        let text = format!("up to {} huge pages, by {what}; cost: {cost}", thousands(n));
+        wrapped(out, Place::Each("    # "), screen.width, &text);
+        let _ = writeln!(out, "    {}", commands.join("; "));
+    }
+    for NotGiven { advice, why_not } in &d.candidates {
+        let text = format!(
+            "not yet: {}; needs {}",
+            in_short(advice),
+            printable(why_not)
+        );
+        wrapped(out, Place::Each("    # "), screen.width, &text);
+    }
+}
+
+/// What makes more huge pages, by the forecast: how, how many then, the cost and the commands.
+fn more(d: &Diagnosis) -> Vec<(&'static str, u64, &'static str, Vec<String>)> {
+    let f = &d.huge_pages;
+    let is_advised = |word: &str| {
+        let mut all = d.advice.iter().chain(&d.if_more_is_needed);
+        all.any(|a| a.command.contains(word))
+    };
+    let (Some(now), Some(compacted)) = (f.now, f.after_compaction) else {
+        return vec![];
+    };
+    // Where compaction gives nothing the kernel may have none.
+    if compacted <= now || is_advised("compact_memory") {
+        return vec![];
+    }
+    let compaction = (
+        "compaction",
+        compacted,
+        "a CPU is busy for seconds",
+        preparing(d, false, true),
+    );
+    let dropping = f.after_reclaim.filter(|&n| n > compacted).map(|n| {
+        (
+            "dropping caches and compaction",
+            n,
+            "what was cached is read from disk again",
+            preparing(d, true, true),
+        )
+    });
+    std::iter::once(compaction).chain(dropping).collect()
+}
+
+/// What an advice would do, where its command is not to be carried out yet.
+fn in_short(a: &Advice) -> String {
+    let now = a
+        .current
+        .as_ref()
+        .map_or(String::new(), |c| format!(" (now {})", printable(c)));
+    match (&a.setting, &a.value) {
+        (Some(setting), Some(value)) => {
+            format!("{} = {}{now}", printable(setting), printable(value))
+        }
+        _ => match (
+            a.command.contains("drop_caches"),
+            a.command.contains("compact_memory"),
+        ) {
+            (true, true) => "dropping caches and compacting memory".into(),
+            (true, false) => "dropping caches".into(),
+            (false, true) => "compacting memory".into(),
+            (false, false) => printable(&a.command),
+        },
+    }
 }
 
 fn history(d: &Diagnosis) -> String {
-    let one = |p: &super::history::Past| match p.next {
-        Some(next) => format!("{} (why: {next})", p.text),
-        None => p.text.clone(),
+    // What all of them say of now is said once.
+    let now = |p: &super::history::Past| Some(p.text.rsplit_once("; ")?.1.to_owned());
+    let first = d.history.first().and_then(now);
+    let is_same = d.history.len() > 1 && d.history.iter().all(|p| now(p) == first);
+    let one = |p: &super::history::Past| {
+        let text = match p.text.rsplit_once("; ").filter(|_| is_same) {
+            Some((what, _)) => what,
+            None => &p.text,
+        };
+        match p.next {
+            Some(next) => format!("{text} (why: {next})"),
+            None => text.to_owned(),
+        }
     };
-    let each: Vec<String> = d.history.iter().map(one).collect();
+    let mut each: Vec<String> = d.history.iter().map(one).collect();
+    each.extend(
+        first
+            .filter(|_| is_same)
+            .map(|now| format!("of all: {now}")),
+    );
     match each.is_empty() {
         true => String::new(),
-        false => each.join(". ") + ".",
+        false => each.join("; ") + ".",
     }
 }
 

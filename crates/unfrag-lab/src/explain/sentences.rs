@@ -235,7 +235,9 @@ fn harmless(case: &Case) -> String {
         _ => "A try for a larger block: the same code asked for a smaller one next",
     };
     let zones = match case.by_zones {
-        Some(v) if !matches!(v, Verdict::Incomplete) => format!(" By the zones {}.", cause(v, true)),
+        Some(v) if !matches!(v, Verdict::Incomplete) => {
+            format!(" By the zones {}.", cause(v, true))
+        }
         _ => String::new(),
     };
     format!("{what}; nothing failed by it.{zones}")

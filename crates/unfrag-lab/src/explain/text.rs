@@ -36,12 +36,7 @@ fn whole(e: &Explanation) -> String {
         if i < IN_FULL {
             failure(&mut out, i + 1, f);
         } else {
-            out += &format!(
-                "{:>4}. {}: {}\n",
-                i + 1,
-                headline(f),
-                f.answer
-            );
+            out += &format!("{:>4}. {}: {}\n", i + 1, headline(f), f.answer);
         }
     }
     if !e.skipped.is_empty() {
@@ -108,8 +103,8 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
     line("verdict", &f.answer);
     for (when, advice) in in_order(f) {
         let likely = match advice.cost.as_str() {
-            "none" => advice.sure.to_owned(),
-            cost => format!("{}; cost: {cost}", advice.sure),
+            "none" | "none but that" => helps(advice.sure).to_owned(),
+            cost => format!("{}; cost: {cost}", helps(advice.sure)),
         };
         line(when, &format!("{} ({likely})", advice.action));
         if let Some(command) = &advice.command {
@@ -117,7 +112,10 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
         }
     }
     if f.verdict.is_some() && f.advice.is_empty() {
-        line("DO", "nothing to set: look for another reason in the lines around it");
+        line(
+            "DO",
+            "nothing to set: look for another reason in the lines around it",
+        );
     }
     line("sure", &f.sure);
     for (head, text) in held::lines(&f.held) {
@@ -126,7 +124,7 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
     // A message of one line is no report: it has neither a kernel nor rules.
     if !f.rules.is_empty() {
         let kernel = f.kernel.as_deref().unwrap_or("not in the text");
-        line("kernel", &format!("{kernel} (judged by its rules: {})", f.rules));
+        line("kernel", &format!("{kernel} (rules: {})", f.rules));
     }
     if !f.gfp.is_empty() {
         let how = match f.how.as_str() {
@@ -147,7 +145,7 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
             *out += &format!("   {name:<9}{text}\n");
         }
     };
-    if f.verdict.is_some() {
+    if f.verdict.is_some() && !f.answer.eq_ignore_ascii_case(&f.meaning) {
         line("why", &f.meaning);
     }
     for note in &f.notes {
@@ -166,6 +164,15 @@ fn in_order(f: &Failure) -> Vec<(&'static str, &Advice)> {
         _ => 1,
     });
     all
+}
+
+/// How surely it helps.
+fn helps(sure: &'static str) -> &'static str {
+    match sure {
+        "likely" => "likely to help",
+        "possible" => "may help",
+        sure => sure,
+    }
 }
 
 /// Whether to do it now, later or perhaps.

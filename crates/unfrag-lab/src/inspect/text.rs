@@ -46,12 +46,17 @@ fn in_words(moment: &Moment, inspection: &Inspection) -> String {
     // Zones with a twentieth of what is free or less say little, as DMA.
     let free = |z: &ZoneState| z.free_pages.unwrap_or(0);
     let all = moment.zones.iter().map(free).fold(0, u64::saturating_add);
-    let told = moment.zones.iter().filter(|z| z.free_pages.is_none_or(|n| n > all / 20));
+    let told = moment
+        .zones
+        .iter()
+        .filter(|z| z.free_pages.is_none_or(|n| n > all / 20));
     let worst = told
         .filter_map(|z| Some((z, z.extfrag_for_order_9?)))
         .max_by_key(|(_, outside)| *outside);
     let Some((zone, outside)) = worst else {
-        return format!("{source}{at}: how fragmented it is is not known, as no file tells free blocks");
+        return format!(
+            "{source}{at}: how fragmented it is is not known, as no file tells free blocks"
+        );
     };
     let how = match outside {
         0..20 => "little fragmented",
@@ -84,12 +89,12 @@ fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut Text) {
         name => format!("{}, snapshot {}", printable(source), printable(name)),
     };
     out.push_head(screen, &title);
-    for zone in &moment.zones {
-        full_zone(zone, moment, screen, out);
-    }
     let has_index = |z: &ZoneState| !z.unusable_index.is_empty();
     if moment.zones.iter().any(has_index) {
-        let _ = writeln!(out, "\n{}", legend(screen, &bytes(moment.huge_page_bytes)));
+        let _ = writeln!(out, "{}", legend(screen, &bytes(moment.huge_page_bytes)));
+    }
+    for zone in &moment.zones {
+        full_zone(zone, moment, screen, out);
     }
     unread(moment, out);
 }
@@ -106,7 +111,11 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
         let _ = write!(out, " of {}", mib(managed));
     }
     if let Some(pcp) = zone.pcp_pages {
-        let _ = write!(out, ", {} kept by CPUs for their next requests (per-CPU lists)", mib(pcp));
+        let _ = write!(
+            out,
+            ", {} kept by CPUs for their next requests (per-CPU lists)",
+            mib(pcp)
+        );
     }
     out.push('\n');
     if !zone.watermarks.is_empty() {

@@ -46,9 +46,18 @@ mod tests {
             wrapped(&mut out, place, 10, text);
             out
         };
-        assert_eq!(of(Place::Hanging("  "), "one two three four"), "one two\n  three\n  four\n");
-        assert_eq!(of(Place::Each("# "), "one two three"), "# one two\n# three\n");
-        assert_eq!(of(Place::Hanging("  "), "a bbbbbbbbbbbbbbbbb c"), "a\n  bbbbbbbbbbbbbbbbb\n  c\n");
+        assert_eq!(
+            of(Place::Hanging("  "), "one two three four"),
+            "one two\n  three\n  four\n"
+        );
+        assert_eq!(
+            of(Place::Each("# "), "one two three"),
+            "# one two\n# three\n"
+        );
+        assert_eq!(
+            of(Place::Hanging("  "), "a bbbbbbbbbbbbbbbbb c"),
+            "a\n  bbbbbbbbbbbbbbbbb\n  c\n"
+        );
         assert_eq!(of(Place::Hanging("  "), ""), "\n");
     }
 }
