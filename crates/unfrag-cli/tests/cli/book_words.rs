@@ -8,7 +8,7 @@ use crate::support::root;
 use std::path::PathBuf;
 
 /// A word in its forms, and what explains it: one of these must stand in the paragraph in which the word stands first.
-const WORDS: [(&[&str], &[&str]); 9] = [
+const WORDS: [(&[&str], &[&str]); 10] = [
     (&["era", "eras"], &["rules of"]),
     (&["skill"], &["than counting"]),
     (
@@ -21,6 +21,7 @@ const WORDS: [(&[&str], &[&str]); 9] = [
     (&["open to it"], &["may take"]),
     (&["per-cpu list", "per-cpu lists"], &["cpu keeps"]),
     (&["anchor"], &["first snapshot"]),
+    (&["members"], &["replays", "files in the container"]),
 ];
 
 /// The pages for users.
