@@ -73,3 +73,30 @@ pub(super) fn of_names(names: &[&str]) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unfrag_linux::record::Scope;
+
+    #[test]
+    fn of_the_whole_host_it_is_said_what_was_asked_for() {
+        let line = |processes, anonymous| {
+            of_names(&names_of_the_host(&Options {
+                scope: Scope::System(None),
+                output: "days".into(),
+                slab: false,
+                processes,
+                events: vec![],
+                anonymous,
+                command_line: false,
+                buffer: None,
+            }))
+        };
+        let usual = line(false, false);
+        assert!(usual.starts_with("it holds the names of programs: `unfrag redact`"));
+        let with_paths = line(true, false);
+        assert!(with_paths.starts_with("it holds the names of programs, their paths: "));
+        assert!(line(false, true).starts_with("it names no program; "));
+    }
+}

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use unfrag_linux::file;
+use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::{BOOT, EPOCH_OFFSET};
 
 /// What a column's input is called in [`lay_out_inputs`].
 const INPUTS: [(&str, &str); 7] = [
@@ -17,6 +19,17 @@ const INPUTS: [(&str, &str); 7] = [
     ("days", "days"),
     ("trace", "trace.dat"),
 ];
+
+/// A recording as a segment of days, which says when it was made and in which boot.
+fn dated(mut recording: Recording) -> Recording {
+    let facts = [(EPOCH_OFFSET, "1795845600000000000"), (BOOT, "one")];
+    // Its events and snapshots have one clock, as the recorder's own.
+    recording.meta.snapshot_offset_ns = 0;
+    for (name, value) in facts {
+        recording.meta.facts.insert(name.into(), value.into());
+    }
+    recording
+}
 
 /// Makes one input of each kind.
 fn lay_out_inputs(dir: &Path) {
@@ -30,15 +43,14 @@ fn lay_out_inputs(dir: &Path) {
         dir.join("kernel.log"),
     )
     .unwrap();
-    for (days, of) in [
-        ("days", &host),
-        ("slab-days", &samples.join("slab-find.unfrag")),
-    ] {
+    let slab = file::read(&samples.join("slab-find.unfrag")).unwrap();
+    for (days, of) in [("days", recording), ("slab-days", slab)] {
         fs::create_dir(dir.join(days)).unwrap();
         let segment = dir.join(days).join("20261128T060000Z-000001.unfrag");
-        fs::copy(of, segment).unwrap();
+        file::write(&dated(of), &segment).unwrap();
     }
     fs::copy(samples.join("slab-find.unfrag"), dir.join("slab.unfrag")).unwrap();
+    fs::write(dir.join("binary.dat"), b"\x17\x08\x44tracing6\0\0\0\x08").unwrap();
     fs::create_dir(dir.join("proc")).unwrap();
     lay_out_host(&dir.join("proc"));
     let made = unfrag()
@@ -54,6 +66,9 @@ fn asked<'a>(command: &'a str, input: &'a str, cell: &str) -> Option<Vec<&'a str
     let input = match (command, input, cell) {
         ("slab", "host.unfrag", "`--slab`") => "slab.unfrag",
         ("slab", "days", "`--slab`") => "slab-days",
+        // A trace as a tracer leaves it is refused; its text could be part of a log.
+        ("explain", "trace.dat", "-") => "binary.dat",
+        ("top", "snapshots", "one copy") => "snapshots/0000-idle",
         // Not everybody may read the log of a host, and no trace of slab events ships.
         ("slab", "trace.dat", "`--slab`") | ("explain", "/proc", "`--journal`") => return None,
         (_, _, "yes" | "-") | ("replay", "trace.dat", "with `--snapshots`") => input,
@@ -65,6 +80,10 @@ fn asked<'a>(command: &'a str, input: &'a str, cell: &str) -> Option<Vec<&'a str
         "redact" => words.push("redacted.unfrag"),
         "import" => words.extend(["-o", "imported.unfrag"]),
         _ => {}
+    }
+    if ["blame", "profile"].contains(&command) && input == "trace.dat" {
+        // Text does not name its kernel.
+        words.extend(["--release", "6.1.0"]);
     }
     if cell == "with `--snapshots`" {
         words.extend(["--snapshots", "snapshots"]);
