@@ -27,7 +27,7 @@ use super::zone_blocks::ZoneBlocks;
 use crate::era::Era;
 use crate::error::Result;
 use crate::host::{Host, Unread, Zone, settings};
-use crate::report::number::bytes;
+use crate::report::number::{bytes, free_of};
 use std::sync::Arc;
 use unfrag_eras::{Rules, preset};
 use unfrag_linux::procfs::MemInfo;
@@ -215,11 +215,10 @@ pub(super) fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
 
 /// What a node has, by its own `meminfo`.
 fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
-    let size = |name: &str| Some(bytes(meminfo.get(name)?.saturating_mul(1024)));
+    let size = |name: &str| Some(meminfo.get(name)?.saturating_mul(1024));
     Some(format!(
-        "node {node}: {} free of {}, by its meminfo",
-        size("MemFree")?,
-        size("MemTotal")?
+        "node {node}: {}, by its meminfo",
+        free_of(size("MemFree")?, size("MemTotal")?)
     ))
 }
 
