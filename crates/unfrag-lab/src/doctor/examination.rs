@@ -12,6 +12,7 @@ use super::examined::Examined;
 use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
 use super::history;
+use super::hugetlb::{self, Pool};
 use super::late_memory;
 use super::memory_blocks;
 use super::obstacles::obstacles;
@@ -86,6 +87,9 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     unread.extend(settings::unread(&host.settings));
     notes.extend(e.nodes.iter().filter_map(node_amounts));
     notes.extend(zones.iter().filter_map(Zone::beginning_alone));
+    let default = hugetlb::by_meminfo(host);
+    let pools = hugetlb::known(&e.pools, &default);
+    notes.extend(pools.filter_map(Pool::contradiction));
     let watch = Watch::new(e);
     let pins = withheld::pins(host);
     let unpluggable = e.memory_blocks.as_ref().and_then(|memory| {

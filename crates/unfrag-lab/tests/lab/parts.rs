@@ -78,9 +78,13 @@ fn hosts() -> Vec<(&'static str, Files)> {
         .iter()
         .map(|f| (f.name.clone(), f.content.bytes().into_owned()))
         .collect();
+    // Its types and its zones are of two hosts.
+    let mut types = of("linux-6.18", "6.18.2");
+    let zones = types.remove_entry("zoneinfo").into_iter().collect();
     vec![
         ("6.1", of("procfs", "6.1.0")),
-        ("6.18", of("linux-6.18", "6.18.2")),
+        ("6.18, types", types),
+        ("6.18, zones", zones),
         ("2.6.32", of("linux-2.6.32", "2.6.32")),
         ("recorded", recorded),
         ("late", late()),
