@@ -25,6 +25,7 @@ mod not_known;
 mod one_host;
 mod other_hosts;
 mod page_cache;
+mod parts;
 mod pasted_answers;
 mod profile;
 mod quiet_time;
