@@ -24,10 +24,7 @@ const WORDS: [(&str, Option<&str>); 11] = [
     ("protected", None),
     ("kept kib", None),
     ("open to it", None),
-    (
-        "per-cpu lists",
-        Some("kept by CPUs"),
-    ),
+    ("per-cpu lists", Some("kept by CPUs")),
     ("members", None),
 ];
 

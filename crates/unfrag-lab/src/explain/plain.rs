@@ -117,7 +117,11 @@ fn short(case: &Case, held: &[Held]) -> String {
         let share = h
             .per_mille
             .map_or(String::new(), |p| format!(" ({}.{} %)", p / 10, p % 10));
-        let by = if h.name.starts_with("in ") { "" } else { "held by " };
+        let by = if h.name.starts_with("in ") {
+            ""
+        } else {
+            "held by "
+        };
         format!("; most is {by}{}: {}{share}", h.name, bytes(h.bytes))
     });
     format!("memory was used up, not fragmented{zone}{by}.")
