@@ -16,10 +16,11 @@ pub const HOLDERS: usize = 12;
 /// What begins at page flags before a window.
 pub const BEGINS: &str = "Events before it are read, but not counted, from";
 
-/// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
+/// Say who holds the kernel memory that breaks up huge pages, by program and purpose, by day and by hour
 ///
-/// A pageblock (2 MiB on most hosts) is spoilt where kernel memory takes fewer than half of its frames: all the rest could move, and a
-/// huge page would fit but for these few. Each moment's spoilt blocks are shared out among those who took these frames.
+/// A block of memory (a pageblock, 2 MiB on most hosts) is broken up where kernel memory takes fewer than half of its pages: all the
+/// rest could move, and a huge page would fit but for these few. Each moment's broken blocks are shared out among those who
+/// took these pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag blame samples/gcc-768M.unfrag
@@ -41,7 +42,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write a picture: spoilt blocks over time, by holder
+    /// Write a picture: blocks that kernel memory breaks up over time, by holder
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -6,17 +6,18 @@ use gate::Gate;
 
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
-use crate::output::{Console, check_not_input, is_stdout, name_of, print_json_line, write_file};
+use crate::output::{Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, shell_word, write_file};
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line, line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use unfrag_lab::doctor::first_screen::{self, Asked};
 use unfrag_lab::doctor::gate::{Needs, render};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
-use unfrag_lab::find::evidence::{Examine, evidence};
+use unfrag_lab::find::evidence::{Examine, evidence, is_own};
 use unfrag_lab::find::recordings;
 use unfrag_lab::report::screen::printable;
 use unfrag_linux::input_text::escaped_path;
@@ -79,6 +80,12 @@ pub struct Args {
     /// Write the memory map as one HTML page that needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Print every table as well: zones, what stands in the way, slab caches, counters, withheld memory
+    #[arg(long, conflicts_with_all = ["json", "map"])]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// The answer to `--huge`.
@@ -226,11 +233,28 @@ fn show(
             }
         }
         None => {
-            let text = text::render(d, &screen);
+            let mut text = first_screen(args, d, &screen);
+            if args.all {
+                text.append(&text::tables(d, &screen));
+            }
             return console.print(below_line(covered, "", &text));
         }
     }
     console.print(out)
+}
+
+fn first_screen(args: &Args, d: &Diagnosis, screen: &Screen) -> Text {
+    let is_now = is_own(&args.path);
+    let command = match is_now {
+        true => "unfrag doctor".to_owned(),
+        false => format!("unfrag doctor {}", shell_word(&args.path)),
+    };
+    let asked = Asked {
+        is_now,
+        command: &command,
+        has_tables: args.all,
+    };
+    first_screen::render(d, asked, screen)
 }
 
 fn input_recording(path: &Path) -> Result<Recording> {

@@ -82,6 +82,7 @@ fn done(args: &Args) -> Result<ExitCode> {
 fn of_host() -> Result<Explanation> {
     let log = unfrag_linux::kernel_log::host::open()?;
     let mut answer = explain(log.text)?;
+    answer.notes.push(format!("this was read: {}", log.source));
     answer.notes.extend(
         log.lacking
             .into_iter()

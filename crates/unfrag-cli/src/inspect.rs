@@ -18,15 +18,15 @@ use unfrag_lab::inspect::{Moment, changes, text};
 /// --snapshot. Two inputs, or two snapshots of one, are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  unfrag inspect /proc
+  unfrag inspect
   unfrag inspect - < /proc/buddyinfo
   unfrag inspect samples/gcc-768M.unfrag --snapshot 1050
   unfrag inspect samples/gcc-768M.unfrag --snapshot 0000-idle --snapshot 1050
   unfrag inspect samples/gcc-768M.unfrag /proc")]
 pub struct Args {
     /// Directory with a copy of procfs, or several of them; an archive of these; a sosreport; files of procfs pasted
-    /// into one text; an .unfrag file or a directory of segments; - for standard input; or /proc
-    #[arg(value_name = "DIR|FILE|-")]
+    /// into one text; an .unfrag file or a directory of segments; - for standard input; this host if none is given
+    #[arg(value_name = "DIR|FILE|-", default_value = "/proc")]
     path: PathBuf,
     /// Another one, to compare with
     #[arg(value_name = "OTHER")]

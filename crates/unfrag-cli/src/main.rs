@@ -20,7 +20,7 @@
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Below them, what they share: `input` reads what a command line names, `output` writes results, `standard` writes to the
-//! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
+//! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, `failure` says what went wrong, and `help` which commands there are.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line; where a script asks (`--check` and the formats of `doctor`, `explain
@@ -36,6 +36,7 @@ mod experiment;
 mod explain;
 mod exporter;
 mod failure;
+mod help;
 mod import;
 mod inspect;
 mod no_kernel;
@@ -64,10 +65,9 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What memory looks like under any era of the Linux page allocator: replays what a real host
-/// recorded, and measures its own error.
+/// Says why a Linux host with free memory cannot give large or huge pages, who is to blame, and what to do.
 #[derive(Debug, Parser)]
-#[command(name = "unfrag", version, propagate_version = true)]
+#[command(name = "unfrag", version, propagate_version = true, help_template = help::TEMPLATE)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -106,6 +106,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(said) => {
             let status = standard::say_of_options(&said);
+            if let Some(instead) = help::instead(&said) {
+                standard::say(instead);
+            }
             return ExitCode::from(doctor::gate::status_of_wrong_options(status));
         }
     };

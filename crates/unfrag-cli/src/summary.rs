@@ -43,7 +43,7 @@ pub struct Args {
     /// Rows of each list; --json has all of them
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Say, too, who holds the kernel memory that spoils pageblocks
+    /// Say, too, who holds the kernel memory that breaks up huge pages
     #[arg(long)]
     blame: bool,
     /// Say, too, what the recorded command does to memory
@@ -125,7 +125,7 @@ fn rendered(answers: &Answers, file: &Path, top: usize) -> Text {
     if let Some(blame) = &answers.blame {
         head(
             &mut out,
-            "Who holds the kernel memory that spoils pageblocks",
+            "Who holds the kernel memory that breaks up huge pages",
         );
         out.append(&blame::text::render(
             blame,

@@ -23,16 +23,16 @@ use unfrag_linux::segments::{Beginning, Window};
 /// Watch memory: blocks as a coloured map, rates of events, how long allocations waited
 ///
 /// Of a program's pool that writes its state into a directory (Pool::write_procfs), of a recording that is replayed,
-/// snapshot by snapshot, or of /proc, which has no map. A block's colour says what is in use in it, its height how much.
+/// snapshot by snapshot, or of this host, which has no map. A block's colour says what is in use in it, its height how much.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag top samples/gcc-768M.unfrag
   unfrag top samples/gcc-768M.unfrag --kernel unfrag --count 3 --json
-  unfrag top /proc --interval 2
+  unfrag top --count 1
   unfrag top /run/my-pool")]
 pub struct Args {
-    /// Directory that a pool writes to, an .unfrag file to replay, or /proc
-    #[arg(value_name = "DIR|FILE")]
+    /// Directory that a pool writes to, or an .unfrag file to replay; this host if none is given
+    #[arg(value_name = "DIR|FILE", default_value = "/proc")]
     path: PathBuf,
     /// Time between two pictures, such as 2, 0.5s or 1m; of a replay at most
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.01))]

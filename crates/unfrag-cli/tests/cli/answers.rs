@@ -97,7 +97,7 @@ fn zoneinfo_of_old_kernels_is_read() {
     assert_eq!(zone["free_pages"], 648);
     assert_eq!(zone["watermarks"][0], 67);
     assert_eq!(zone["managed_pages"], 3977);
-    let shown = said(&["doctor"], "zoneinfo-4.9");
+    let shown = said(&["doctor", "--all"], "zoneinfo-4.9");
     assert!(shown.contains("how many at most is not known: this zoneinfo counts no page cache; page flags would tell"), "{shown}");
     let d = diagnosis("zoneinfo-2.6.22", &[]);
     let marks = &d["zones"][0]["watermarks"];
@@ -111,7 +111,7 @@ fn contiguous_memory_areas_do_not_serve_requests_that_may_not_wait() {
         assert_eq!(risk["verdict"], "fails", "{risk}");
         assert_eq!(risk["in_a_row"], 0, "{risk}");
     }
-    let shown = said(&["doctor"], "cma-counted");
+    let shown = said(&["doctor", "--all"], "cma-counted");
     assert!(
         shown.contains("251.7 MiB of what is free is not for them (contiguous memory areas"),
         "{shown}"
@@ -174,7 +174,7 @@ fn the_pool_that_is_asked_is_that_of_the_page_size_that_was_counted() {
 #[test]
 fn a_sosreport_is_read_as_a_directory_and_as_an_archive() {
     let at = input("sosreport");
-    let shown = stdout(&["doctor", path(&at)]);
+    let shown = stdout(&["doctor", "--all", path(&at)]);
     for needed in [
         "kernel 5.4.0-97-generic",
         "79 % of 1,038 compactions that a request waited for were in vain",
@@ -200,7 +200,7 @@ fn a_sosreport_is_read_as_a_directory_and_as_an_archive() {
         .status();
     match made {
         Ok(status) if status.success() => {
-            let packed = stdout(&["doctor", path(&archive)]);
+            let packed = stdout(&["doctor", "--all", path(&archive)]);
             let body = |s: &str| s.split_once('\n').map(|(_, b)| b.to_owned());
             assert_eq!(body(&packed), body(&shown));
         }
@@ -217,7 +217,7 @@ fn text_as_terminals_and_windows_save_it_is_read() {
         let shown = stdout(&["inspect", path(&at)]);
         assert!(shown.contains("Node 0, zone"), "{name}: {shown}");
         let pasted = with_stdin(&["inspect", "-"], &fs::read(&at).expect("an input"));
-        let zones = |s: &str| s.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let zones = |s: &str| s.lines().skip(2).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(zones(&pasted), zones(&shown), "{name}");
     }
 }
@@ -227,7 +227,7 @@ fn sizes_follow_from_the_page_size_that_the_input_tells() {
     let shown = said(&["inspect"], "orders-9-s390-ppc64");
     assert!(shown.contains("0   64 KiB"), "{shown}");
     let at = input("order-17/buddyinfo");
-    let shown = stdout(&["doctor", path(&at)]);
+    let shown = stdout(&["doctor", "--all", path(&at)]);
     assert!(
         shown.contains("17 orders, and nothing tells the page size: 4 KiB are assumed"),
         "{shown}"
@@ -239,7 +239,7 @@ fn sizes_follow_from_the_page_size_that_the_input_tells() {
 
 #[test]
 fn one_bad_file_is_named_and_the_rest_is_answered() {
-    let shown = said(&["doctor"], "one-bad-file");
+    let shown = said(&["doctor", "--all"], "one-bad-file");
     let (answered, unread) = shown.split_once("Not seen").expect(&shown);
     assert!(answered.contains("Node 0, zone"), "{shown}");
     assert!(
@@ -263,7 +263,7 @@ fn the_release_that_is_assumed_is_named_and_can_be_given() {
     // Most of what is free is in single pages.
     let buddy = "Node 0, zone   Normal 1200 0 0 30 0 0 0 0 0 0 0\n";
     let dir = host(&[("buddyinfo", buddy), ("zoneinfo", &zoneinfo(1440))]);
-    let shown = stdout(&["doctor", path(dir.path())]);
+    let shown = stdout(&["doctor", "--all", path(dir.path())]);
     assert!(shown.contains(ASSUMED), "{shown}");
     let of = |kernel: &str| {
         json(&["doctor", path(dir.path()), "--json", "--release", kernel])["diagnosis"].take()
@@ -284,7 +284,7 @@ fn free_memory_below_the_min_mark_is_said_to_be_below_it() {
     ] {
         let buddy = format!("Node 0, zone   Normal {free} 0 0 0 0 0 0 0 0 0 0\n");
         let dir = host(&[("buddyinfo", &buddy), ("zoneinfo", &zoneinfo(free))]);
-        let shown = stdout(&["doctor", path(dir.path())]);
+        let shown = stdout(&["doctor", "--all", path(dir.path())]);
         assert!(shown.contains(below), "{free}: {shown}");
     }
 }
@@ -295,7 +295,7 @@ fn files_that_contradict_each_other_are_said_to() {
         ("buddyinfo", BUDDY),
         ("zoneinfo", &zoneinfo(14 * BUDDY_PAGES)),
     ]);
-    let shown = stdout(&["doctor", path(dir.path())]);
+    let shown = stdout(&["doctor", "--all", path(dir.path())]);
     assert!(shown.contains("the files are not of one moment"), "{shown}");
 }
 
@@ -353,7 +353,7 @@ fn hosts_of_every_kernel_and_page_size_are_answered() {
     let mut hosts = 0;
     for host in fs::read_dir(input("kernels")).expect("inputs") {
         let at = host.expect("an input").path();
-        let shown = stdout(&["doctor", path(&at)]);
+        let shown = stdout(&["doctor", "--all", path(&at)]);
         assert!(shown.contains("Node 0, zone"), "{shown}");
         let d = json(&["doctor", path(&at), "--json"])["diagnosis"].take();
         for zone in d["zones"].as_array().expect("zones") {
@@ -384,7 +384,7 @@ fn what_is_pasted_from_a_terminal_is_read_without_prompts() {
     for blocks in ["Movable 8,702, Unmovable 12", "Movable 8,190, Unmovable 3"] {
         assert!(shown.contains(blocks), "{blocks}: {shown}");
     }
-    let shown = with_stdin(&["doctor", "-"], pasted.as_bytes());
+    let shown = with_stdin(&["doctor", "--all", "-"], pasted.as_bytes());
     assert!(shown.starts_with("standard input"), "{shown}");
     assert!(shown.contains("Node 1, zone Normal"), "{shown}");
 }
@@ -399,7 +399,7 @@ fn unreclaimable_slab_that_fills_low_memory_is_named() {
         ("meminfo", meminfo),
     ];
     let dir = host(&files);
-    let shown = stdout(&["doctor", path(dir.path())]);
+    let shown = stdout(&["doctor", "--all", path(dir.path())]);
     assert!(shown.contains("slab that cannot be reclaimed"), "{shown}");
     assert!(!shown.contains("sysctl -w vm.min_free_kbytes"), "{shown}");
 }

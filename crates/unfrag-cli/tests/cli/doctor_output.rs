@@ -52,7 +52,7 @@ fn procfs_of_every_age_gets_an_answer() {
 #[test]
 fn a_kernel_without_compaction_is_not_told_to_compact() {
     let dir = fixtures().join("linux-2.6.32");
-    let said = stdout(&["doctor", dir.to_str().unwrap()]);
+    let said = stdout(&["doctor", "--all", dir.to_str().unwrap()]);
     assert!(
         !said.contains("kcompactd") && !said.contains("requests that had to compact"),
         "{said}"
@@ -64,7 +64,7 @@ fn any_one_file_of_procfs_is_enough() {
     let from = fixtures().join("procfs");
     for file in ["buddyinfo", "zoneinfo", "meminfo", "vmstat"] {
         let dir = host(&[(&from, file)]);
-        let said = stdout(&["doctor", dir.path().to_str().unwrap()]);
+        let said = stdout(&["doctor", "--all", dir.path().to_str().unwrap()]);
         assert!(said.contains("Not seen"), "{file}: {said}");
         assert!(said.contains("kpageflags"), "{file}: {said}");
     }
@@ -77,7 +77,7 @@ fn a_file_that_only_root_may_read_is_named_with_the_reason() {
     let closed = dir.path().join("pagetypeinfo");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = crate::support::unfrag();
-    command.args(["doctor", dir.path().to_str().unwrap()]);
+    command.args(["doctor", "--all", dir.path().to_str().unwrap()]);
     if fs::read(&closed).is_ok() {
         // Root reads everything: as nobody, then, who must reach the command and the directory.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -100,7 +100,9 @@ fn a_file_that_only_root_may_read_is_named_with_the_reason() {
 #[test]
 fn a_plain_user_gets_an_answer_about_this_host() {
     let mut command = crate::support::unfrag();
-    command.args(["doctor", "--for", "0"]).current_dir("/");
+    command
+        .args(["doctor", "--all", "--for", "0"])
+        .current_dir("/");
     if fs::read("/proc/kpageflags").is_ok() {
         command.uid(NOBODY).gid(NOBODY);
     }
@@ -243,7 +245,7 @@ fn what_happened_since_boot_is_history_and_no_advice() {
         "{}",
         d["history"]
     );
-    let said = stdout(&["doctor", path]);
+    let said = stdout(&["doctor", "--all", path]);
     assert!(
         said.contains("History since boot (no reason to act now)"),
         "{said}"
@@ -377,7 +379,7 @@ fn without_page_flags_the_map_says_what_is_missing() {
 fn page_flags_that_were_cut_off_are_not_seen() {
     let dir = with_page_flags();
     fs::write(dir.path().join("kpageflags"), [0u8; 13]).unwrap();
-    let shown = stdout(&["doctor", dir.path().to_str().unwrap()]);
+    let shown = stdout(&["doctor", "--all", dir.path().to_str().unwrap()]);
     let (_, unread) = shown.split_once("Not seen").expect(&shown);
     assert!(unread.contains("kpageflags: byte 8: "), "{unread}");
     assert!(unread.contains("the file is cut off"), "{unread}");

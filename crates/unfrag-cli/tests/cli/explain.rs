@@ -125,7 +125,7 @@ fn equal_failures_are_counted() {
 #[test]
 fn a_missing_file_and_a_missing_argument_are_errors() {
     fails(&["explain", "no-such.log"], 1, &["no-such.log", "help: "]);
-    fails(&["explain"], 2, &["FILE"]);
+    fails(&["explain"], 2, &["FILE", "unfrag explain --journal"]);
     fails(&["explain", "--journal", LOG], 2, &["--journal"]);
 }
 

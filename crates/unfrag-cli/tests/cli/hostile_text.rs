@@ -196,13 +196,11 @@ fn trace() -> String {
 /// The commands, as the command's own help lists them.
 fn commands() -> Vec<String> {
     let help = crate::support::stdout(&["--help"]);
-    let list = help.split("Commands:\n").nth(1).expect("commands");
-    let list = list.split("\n\n").next().expect("a list");
+    let (list, _) = help.split_once("Options:").expect("a list");
     let is_first = |l: &&str| l.starts_with("  ") && !l[2..].starts_with(' ');
-    list.lines()
-        .filter(is_first)
+    let names = list.lines().filter(is_first);
+    names
         .filter_map(|l| l.split_whitespace().next())
-        .filter(|name| *name != "help")
         .map(str::to_owned)
         .collect()
 }

@@ -23,6 +23,7 @@ mod profile_output;
 mod record;
 mod redact;
 mod replay_output;
+mod screens;
 mod segments;
 mod simulate_output;
 mod simulate_refuses;

@@ -55,7 +55,7 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
                 false => "nobody that is known of, as there are no page flags in the recording",
             };
             (
-                format!("{what}: no block was spoilt in these {over}"),
+                format!("{what}: kernel memory broke up no block in these {over}"),
                 Next::Doctor,
             )
         }

@@ -41,7 +41,7 @@ fn draw(root: &Area, blame: &Blame) -> Drawn {
     root.fill(&WHITE)?;
     let (title, rest) = root.split_vertically(TITLE);
     let head = format!(
-        "{}: spoilt pageblocks, by who holds their kernel memory",
+        "{}: blocks that kernel memory breaks up, by who holds it",
         printable(&blame.source)
     );
     title.draw(&Text::new(

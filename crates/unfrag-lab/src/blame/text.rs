@@ -6,32 +6,15 @@ use super::report::{Blame, Interval, Start};
 use crate::report::columns;
 use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::fmt::Write as _;
 
 /// Widest name of a holder.
 const NAME: usize = 44;
 
-/// The whole answer, with at most `top` holders; its last line is the next command, of the input that the shell calls
+/// The whole answer, with at most `top` holders: first who it was, last the next command, of the input that the shell calls
 /// `path`.
 pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
-    let mut out = table(b, top, screen);
-    head(&mut out, "Who it was", screen);
-    let _ = writeln!(out, "  {}", printable(&b.answer.sentence));
-    let (from, to) = (b.at_start, b.at_end);
-    let _ = writeln!(
-        out,
-        "  Blocks with little kernel memory (spoilt): {}, at the end {}; blocks that it fills: {}, at the end {}.",
-        thousands(from.spoilt),
-        thousands(to.spoilt),
-        thousands(from.filled),
-        thousands(to.filled)
-    );
-    let _ = writeln!(out, "  {}", printable(&b.answer.next.command(path)));
-    out
-}
-
-/// All but what it comes to.
-fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
     let mut out = Text::new();
     let _ = writeln!(
         out,
@@ -44,39 +27,57 @@ fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
             .as_ref()
             .map_or(String::new(), |d| format!(", from {d} UTC")),
     );
-    if b.lost_events > 0 {
-        let lost = thousands(b.lost_events);
-        let _ = writeln!(
-            out,
-            "At least {lost} events were lost, so some frames are missing here."
-        );
-    }
-    let _ = writeln!(
-        out,
-        "{} pageblocks ({}) were spoilt on average: kernel memory took fewer than half of their frames,\n\
-         so that all the rest could move, and a huge page would fit but for these few.",
+    let mut paragraph = |text: &str| wrapped(&mut out, Place::Hanging("  "), screen.width, text);
+    paragraph(&format!("WHO: {}.", printable(&b.answer.sentence)));
+    let (from, to) = (b.at_start, b.at_end);
+    let size = b.sizes.bytes(1 << b.sizes.pageblock_order);
+    paragraph(&format!(
+        "HOW MUCH: kernel memory breaks up {} blocks of {} on average ({}): {} at the beginning, {} at the end. It takes fewer \
+         than half of the pages in each, so that all the rest could move, and a huge page would fit but for these few. Others it \
+         fills, and these are no loss: {} at the beginning, {} at the end.",
         blocks(b.spoilt_blocks),
-        bytes((b.spoilt_blocks * b.sizes.bytes(1 << b.sizes.pageblock_order) as f64) as u64),
-    );
-    let _ = writeln!(out, "{}", known(b.start));
+        bytes(size),
+        bytes((b.spoilt_blocks * size as f64) as u64),
+        thousands(from.spoilt),
+        thousands(to.spoilt),
+        thousands(from.filled),
+        thousands(to.filled)
+    ));
+    paragraph(&format!("KNOWN: {}", known(b.start)));
+    if b.lost_events > 0 {
+        paragraph(&format!(
+            "At least {} events were lost, so some pages are missing here.",
+            thousands(b.lost_events)
+        ));
+    }
     if let Some(after) = b.all_known_after_seconds.filter(|s| *s > 0.0) {
-        let _ = writeln!(
-            out,
+        paragraph(&format!(
             "Counted from {} after the first event on, when page flags were read first: before, it is not known what was in use.",
             duration(after)
-        );
+        ));
     }
+    tables(b, top, screen, &mut out);
+    let _ = writeln!(
+        out,
+        "\nNEXT:\n  {}",
+        printable(&b.answer.next.command(path))
+    );
+    out
+}
+
+/// Who held them, by holder and over time.
+fn tables(b: &Blame, top: usize, screen: &Screen, out: &mut Text) {
     if b.holders.is_empty() {
-        return out;
+        return;
     }
-    head(&mut out, "Who held them", screen);
+    head(out, "Who holds what breaks blocks up", screen);
     let mut rows = vec![
         [
             "program",
             "what for",
             "blocks",
             "share",
-            "frames taken",
+            "pages taken",
             "held at end",
         ]
         .map(String::from)
@@ -92,7 +93,7 @@ fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
             thousands(h.held_at_end),
         ]);
     }
-    columns::push(&mut out, "  ", 2, &rows);
+    columns::push(out, "  ", 2, &rows);
     let more = b.holders.len().saturating_sub(top);
     if more > 0 {
         let _ = writeln!(
@@ -102,8 +103,8 @@ fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
         );
     }
     if !b.days.is_empty() {
-        head(&mut out, "By day", screen);
-        times(&mut out, b, &b.days, screen);
+        head(out, "By day", screen);
+        times(out, b, &b.days, screen);
     }
     let each = match b.interval_seconds {
         3600 => "By hour".to_owned(),
@@ -111,9 +112,8 @@ fn table(b: &Blame, top: usize, screen: &Screen) -> Text {
         s if s >= 60 => format!("By {} min", s / 60),
         s => format!("By {s} s"),
     };
-    head(&mut out, &each, screen);
-    times(&mut out, b, &b.intervals, screen);
-    out
+    head(out, &each, screen);
+    times(out, b, &b.intervals, screen);
 }
 
 /// What is known of the beginning, in a sentence.
@@ -123,8 +123,7 @@ pub(super) fn known(start: Start) -> &'static str {
             "Slab and page tables from before the recording are known by page flags; other kernel memory of that time is not."
         }
         Start::Unknown => {
-            "Kernel memory from before the recording is not known: there are no page flags in it. Only frames that were taken\n\
-             in the recording count, and a block may hold more."
+            "Kernel memory from before the recording is not known: there are no page flags in it. Only pages that were taken in the recording count, and a block may hold more."
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn withheld(d: &Diagnosis, out: &mut Text) {
 }
 
 /// That nothing is to be done, and what it is by.
-fn nothing(d: &Diagnosis) -> String {
+pub(super) fn nothing_to_change(d: &Diagnosis) -> String {
     let mut out = "nothing to change by what was seen".to_owned();
     if let Some(n) = d.huge_pages.now {
         let size = bytes(n.saturating_mul(d.huge_page_bytes));
@@ -35,23 +35,30 @@ fn nothing(d: &Diagnosis) -> String {
             thousands(n)
         );
     }
+    out
+}
+
+/// How often something happened while the host was watched; `None` where it was not, and where the kernel does not count
+/// it, or counted backwards.
+pub(super) fn while_watched(d: &Diagnosis, counter: &str) -> Option<u64> {
+    d.watched.seconds?;
+    let work = d.work.iter().find(|w| w.counter == counter)?;
+    match work.total {
+        0 => Some(0),
+        _ => {
+            let past = d.history.iter().find(|p| p.counter == counter)?;
+            past.while_watched
+        }
+    }
+}
+
+/// That nothing is to be done, and what happened while the host was watched.
+fn nothing(d: &Diagnosis) -> String {
+    let mut out = nothing_to_change(d);
     let Some(seconds) = d.watched.seconds else {
         return out;
     };
     let time = duration(seconds);
-    // What the kernel does not count, or counted backwards, is not said to be none.
-    let while_watched = |counter: &str| {
-        let work = d.work.iter().find(|w| w.counter == counter)?;
-        match work.total {
-            0 => Some(0),
-            _ => {
-                d.history
-                    .iter()
-                    .find(|p| p.counter == counter)?
-                    .while_watched
-            }
-        }
-    };
     let each = [
         ("allocstall", "no request had to reclaim"),
         ("compact_stall", "none had to compact"),
@@ -60,7 +67,7 @@ fn nothing(d: &Diagnosis) -> String {
             "no fault got a small page for a huge one",
         ),
     ];
-    let each = each.map(|(counter, none)| (counter, none, while_watched(counter)));
+    let each = each.map(|(counter, none)| (counter, none, while_watched(d, counter)));
     let some: Vec<String> = each
         .iter()
         .filter_map(|(counter, _, n)| {

@@ -88,10 +88,6 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
 /// The whole diagnosis.
 pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
     let mut out = Text::new();
-    let head = |out: &mut Text, text: &str| {
-        out.push('\n');
-        out.push_head(screen, text);
-    };
     let kernel = d
         .kernel_release
         .as_deref()
@@ -100,6 +96,17 @@ pub fn render(d: &Diagnosis, screen: &Screen) -> Text {
         .uptime_seconds
         .map_or(String::new(), |s| format!(", up {}", duration(s)));
     out.push_head(screen, &format!("{}{kernel}{up}", printable(&d.source)));
+    out.append(&tables(d, screen));
+    out
+}
+
+/// All but what was examined.
+pub fn tables(d: &Diagnosis, screen: &Screen) -> Text {
+    let mut out = Text::new();
+    let head = |out: &mut Text, text: &str| {
+        out.push('\n');
+        out.push_head(screen, text);
+    };
     if !d.zones.is_empty() {
         let size = bytes(d.huge_page_bytes);
         head(&mut out, &format!("Huge pages of {size} that can be had"));

@@ -68,7 +68,7 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
         Verdict::Raced if case.report.kind == Kind::Oom => after_kill(case, &mut all),
         Verdict::Raced => {
             all.extend(more_reserve(case, "more free memory bridges such moments", "possible"));
-            all.push(text("if it happened once, nothing", "none", "likely"));
+            all.push(text("nothing, if it happened once", "none", "likely"));
         }
         Verdict::Marks => {
             all.extend(more_reserve(case, "kswapd then frees more blocks of every order ahead of demand", "likely"));
@@ -131,7 +131,7 @@ fn after_kill(case: &Case, all: &mut Vec<Advice>) {
         }
         all.extend(slab);
     }
-    all.push(text("if it happened once, nothing", "none", "likely"));
+    all.push(text("nothing, if it happened once", "none", "likely"));
 }
 
 fn incomplete(case: &Case, all: &mut Vec<Advice>) {
@@ -251,9 +251,8 @@ fn busy_area() -> Advice {
 /// The default area has a boot parameter; others are the device tree's, or their driver's.
 fn larger_area(case: &Case) -> Advice {
     match case.report.cma_name.as_deref() {
-        None | Some("reserved") => plain(
-            "a larger area",
-            "cma=N (boot parameter)",
+        None | Some("reserved") => text(
+            "a larger area: cma=N on the kernel's command line",
             "the area holds only movable memory besides",
             "likely",
         ),

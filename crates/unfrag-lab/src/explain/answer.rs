@@ -59,6 +59,8 @@ pub struct Failure {
     pub last: Option<String>,
     /// The verdict, a word; `null` where there was no failure to judge.
     pub verdict: Option<&'static str>,
+    /// What happened, in one sentence for everybody.
+    pub answer: String,
     /// The verdict and what to do, in one sentence.
     pub summary: String,
     /// The verdict as a sentence.

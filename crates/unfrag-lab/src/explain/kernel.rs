@@ -39,7 +39,7 @@ impl Kernel {
         let name = era.preset();
         let rules = match said {
             Some(_) if release.starts_with(name) => format!("those of {name}"),
-            Some(_) => format!("those of {name}, the nearest era to {release}"),
+            Some(_) => format!("those of {name}, the nearest that is known"),
             None => format!("those of {name}: the text does not say the release, and {why}"),
         };
         Kernel {

@@ -4,7 +4,7 @@
 //! - `events`: reports of one event put together; `kernel`: whose rules hold; `zones`, `protection`, `missing`: the zones,
 //!   judged by [`usable`](crate::usable), and those that the text lacks; `open`: what else a text may mean; `judges`, `verdict`: the first row that matches;
 //!   `case`: all of these together; `sentences`, `notes`: the verdict in words, and what else the text shows; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
-//!   `callers`: what would have helped; `group`: equal failures.
+//!   `callers`: what would have helped; `group`: equal failures. `plain`: the verdict for everybody.
 //! - [`text`]: the answer for people; [`found`]: in one line.
 //!
 //! Invariant: an answer is a function of the log; a number that is not in it is never guessed, and nothing that looks
@@ -25,11 +25,13 @@ mod missing;
 mod notes;
 mod one_line;
 mod open;
+mod plain;
 mod protection;
 mod sentences;
 mod settings;
 pub mod text;
 mod verdict;
+mod zone_table;
 mod zones;
 
 pub use answer::Explanation;
@@ -157,7 +159,9 @@ fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
     let stamp = r.time.as_ref().map(|t| t.text.clone());
     let advice = advice::advice(case, order);
     let meaning = sentences::meaning(case, order);
+    let held = held::held(case);
     Failure {
+        answer: plain::plain(case, order, &meaning, &held),
         kind: r.kind.name(),
         line: r.line,
         task: r.task.clone(),
@@ -179,7 +183,7 @@ fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
         meaning,
         sure: sentences::sure(case, order),
         zones,
-        held: held::held(case),
+        held,
         calls: r.calls.clone(),
         cgroup: cgroup_of(r),
         cache: r.cache.as_ref().map(|c| c.name.clone()),

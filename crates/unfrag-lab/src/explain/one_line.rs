@@ -343,6 +343,7 @@ pub fn explained(e: &Event) -> Failure {
         count: 1,
         first: stamp.clone(),
         last: stamp,
+        answer: format!("{} {}", (row.says)(e), row.decides),
         summary: format!("{} {}", (row.says)(e), row.decides),
         meaning: format!("{} {}", (row.says)(e), row.decides),
         killed: e.name.clone().filter(|_| e.about == About::Killed),

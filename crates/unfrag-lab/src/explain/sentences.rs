@@ -235,18 +235,17 @@ fn harmless(case: &Case) -> String {
         _ => "A try for a larger block: the same code asked for a smaller one next",
     };
     let zones = match case.by_zones {
-        Some(v) if !matches!(v, Verdict::Incomplete) => format!(" By the zones: {}.", v.name()),
+        Some(v) if !matches!(v, Verdict::Incomplete) => {
+            format!(" By the zones {}.", cause(v, true))
+        }
         _ => String::new(),
     };
     format!("{what}; nothing failed by it.{zones}")
 }
 
-/// The verdict and what to do, in one sentence.
-pub fn summary(case: &Case, meaning: &str, advice: &[super::answer::Advice]) -> String {
-    let Some(verdict) = case.verdict else {
-        return meaning.to_owned();
-    };
-    let cause = match verdict {
+/// Why a request failed, in few words.
+fn cause(verdict: Verdict, has_advice: bool) -> &'static str {
+    match verdict {
         Verdict::Manual => "the OOM killer was run by hand",
         Verdict::Cgroup => "a control group's limit was reached",
         Verdict::TooLarge => "nothing of that size can exist here",
@@ -255,7 +254,7 @@ pub fn summary(case: &Case, meaning: &str, advice: &[super::answer::Advice]) -> 
         Verdict::NotAPage => "no page was refused",
         Verdict::Harmless => "a try that may fail, and a warning",
         Verdict::Incomplete => "the text does not have what decides",
-        Verdict::Raced if advice.is_empty() => "memory does not explain it",
+        Verdict::Raced if !has_advice => "memory does not explain it",
         Verdict::Raced => "it would succeed by the numbers printed",
         Verdict::Marks => "a block is free, and the watermark forbids taking it",
         Verdict::Reserved => "memory is enough, and set aside",
@@ -264,7 +263,15 @@ pub fn summary(case: &Case, meaning: &str, advice: &[super::answer::Advice]) -> 
         Verdict::Protected => "lowmem_reserve keeps what is free",
         Verdict::Zone => "memory is free only where the request may not use it",
         Verdict::Short => "memory is short",
+    }
+}
+
+/// The verdict and what to do, in one sentence.
+pub fn summary(case: &Case, meaning: &str, advice: &[super::answer::Advice]) -> String {
+    let Some(verdict) = case.verdict else {
+        return meaning.to_owned();
     };
+    let cause = cause(verdict, !advice.is_empty());
     let what = advice.first().map_or(
         "nothing to set: look for another reason in the lines around it",
         |a| a.action.as_str(),

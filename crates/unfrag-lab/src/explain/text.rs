@@ -1,9 +1,8 @@
 //! The answer for people.
 
-use super::answer::{Explanation, Failure, ZoneAnswer};
+use super::answer::{Advice, Explanation, Failure};
 use super::held;
-use super::one_line;
-use crate::report::columns;
+use super::{one_line, zone_table};
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::Text;
 
@@ -37,12 +36,7 @@ fn whole(e: &Explanation) -> String {
         if i < IN_FULL {
             failure(&mut out, i + 1, f);
         } else {
-            out += &format!(
-                "{:>4}. {}: {}\n",
-                i + 1,
-                headline(f),
-                f.verdict.unwrap_or("no failure")
-            );
+            out += &format!("{:>4}. {}: {}\n", i + 1, headline(f), f.answer);
         }
     }
     if !e.skipped.is_empty() {
@@ -59,6 +53,9 @@ fn whole(e: &Explanation) -> String {
     }
     for note in &e.notes {
         out += &format!("note: {note}\n");
+    }
+    if !e.reports.is_empty() {
+        out += "Is the host still like that?  unfrag doctor\n";
     }
     out
 }
@@ -103,13 +100,32 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
             *out += &format!("   {name:<9}{text}\n");
         }
     };
-    let when = match (&f.first, &f.last) {
-        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
-        (Some(first), _) => first.clone(),
-        _ => String::new(),
-    };
-    line("verdict", &f.summary);
-    line("when", &when);
+    line("verdict", &f.answer);
+    for (when, advice) in in_order(f) {
+        let likely = match advice.cost.as_str() {
+            "none" | "none but that" => helps(advice.sure).to_owned(),
+            cost => format!("{}; cost: {cost}", helps(advice.sure)),
+        };
+        line(when, &format!("{} ({likely})", advice.action));
+        if let Some(command) = &advice.command {
+            line("", &format!("  {command}"));
+        }
+    }
+    if f.verdict.is_some() && f.advice.is_empty() {
+        line(
+            "DO",
+            "nothing to set: look for another reason in the lines around it",
+        );
+    }
+    line("sure", &f.sure);
+    for (head, text) in held::lines(&f.held) {
+        line(head, &text);
+    }
+    // A message of one line is no report: it has neither a kernel nor rules.
+    if !f.rules.is_empty() {
+        let kernel = f.kernel.as_deref().unwrap_or("not in the text");
+        line("kernel", &format!("{kernel} (rules: {})", f.rules));
+    }
     if !f.gfp.is_empty() {
         let how = match f.how.as_str() {
             "" => String::new(),
@@ -117,85 +133,54 @@ fn failure(out: &mut String, number: usize, f: &Failure) {
         };
         line("flags", &format!("{}{how}", f.gfp.join("|")));
     }
-    // A message of one line is no report: it has neither a kernel nor rules.
-    if !f.rules.is_empty() {
-        line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
-    }
-    line("rules", &f.rules);
-    if f.verdict.is_some() {
+    let when = match (&f.first, &f.last) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(first), _) => first.clone(),
+        _ => String::new(),
+    };
+    line("when", &when);
+    zone_table::push(out, f);
+    let mut line = |name: &str, text: &str| {
+        if !text.is_empty() {
+            *out += &format!("   {name:<9}{text}\n");
+        }
+    };
+    if f.verdict.is_some() && !f.answer.eq_ignore_ascii_case(&f.meaning) {
         line("why", &f.meaning);
-    }
-    line("sure", &f.sure);
-    for (head, text) in held::lines(&f.held) {
-        line(head, &text);
     }
     for note in &f.notes {
         line("note", note);
     }
-    zones(out, f);
-    if !f.advice.is_empty() {
-        *out += "   What would have helped\n";
-        for (i, a) in f.advice.iter().enumerate() {
-            *out += &format!("   {}. {} ({})\n", i + 1, a.action, a.sure);
-            if let Some(command) = &a.command {
-                *out += &format!("        {command}\n");
-            }
-            *out += &format!("      cost: {}\n", a.cost);
-        }
-    }
     out.push('\n');
 }
 
-fn zones(out: &mut String, f: &Failure) {
-    if f.zones.is_empty() {
-        return;
-    }
-    let has_boost = f.zones.iter().any(|z| z.boost_kib.is_some_and(|k| k > 0));
-    let mut head = vec![
-        "node",
-        "zone",
-        "may use",
-        "free KiB",
-        "counts KiB",
-        "mark KiB",
-        "kept KiB",
-        "largest open to it",
-        "largest",
-    ];
-    if has_boost {
-        head.push("boost KiB");
-    }
-    let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
-    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes, has_boost)));
-    columns::push(out, "   ", 3, &rows);
+/// What to do, with when to do it: what a command does at once before what needs a change of something else, and what may
+/// help after what is likely to.
+fn in_order(f: &Failure) -> Vec<(&'static str, &Advice)> {
+    let mut all: Vec<(&'static str, &Advice)> = f.advice.iter().map(|a| (when(a), a)).collect();
+    all.sort_by_key(|(when, _)| match *when {
+        "DO now" => 0,
+        "perhaps" => 2,
+        _ => 1,
+    });
+    all
 }
 
-fn row(z: &ZoneAnswer, page_bytes: Option<u64>, has_boost: bool) -> Vec<String> {
-    let number = |n: Option<u64>| n.map_or("?".to_owned(), thousands);
-    let block = |o: Option<u8>| match (o, page_bytes) {
-        (None, _) if !z.blocks_whole => "?".to_owned(),
-        (Some(o), Some(page)) if o < 40 => bytes(page << o),
-        (Some(o), _) => format!("order {o}"),
-        (None, _) => "-".to_owned(),
-    };
-    let allowed = match z.allowed {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "?",
-    };
-    let mut cells = vec![
-        z.node.to_string(),
-        z.zone.clone(),
-        allowed.to_owned(),
-        number(z.free_kib),
-        number(z.usable_kib),
-        number(z.mark_kib),
-        number(z.protection_kib),
-        block(z.largest_usable_order),
-        block(z.largest_order),
-    ];
-    if has_boost {
-        cells.push(number(z.boost_kib));
+/// How surely it helps.
+fn helps(sure: &'static str) -> &'static str {
+    match sure {
+        "likely" => "likely to help",
+        "possible" => "may help",
+        sure => sure,
     }
-    cells
+}
+
+/// Whether to do it now, later or perhaps.
+fn when(a: &Advice) -> &'static str {
+    match (a.action.starts_with("nothing"), a.sure, &a.command) {
+        (true, ..) => "DO",
+        (_, "possible", _) => "perhaps",
+        (_, _, Some(_)) => "DO now",
+        (_, _, None) => "DO later",
+    }
 }

@@ -168,7 +168,7 @@ fn last_telling(all: &[Snapshot]) -> Option<usize> {
 }
 
 /// Whether a path is this host, as it is now.
-pub(crate) fn is_own(path: &Path) -> bool {
+pub fn is_own(path: &Path) -> bool {
     path == Path::new("/proc")
 }
 

@@ -1,6 +1,7 @@
 //! A comparison as text: a table of what differs.
 //!
-//! Invariant: a number that only one side knows has no difference; numbers that are equal stand in one line, together.
+//! Invariant: a number that only one side knows has no difference; numbers that are equal stand in one line, together, but
+//! for those that are 0.
 
 use super::compare::{Change, Comparison, ZoneChange};
 use crate::report::number::{bytes, thousands};
@@ -54,7 +55,11 @@ fn rows(z: &ZoneChange, c: &Comparison) -> (String, Vec<String>) {
                 return;
             }
             if change.as_deref() == Some("0") {
-                equal.push(format!("{name} {}", after.unwrap_or_default()));
+                let after = after.unwrap_or_default();
+                // What there is none of on either side tells nothing.
+                if after.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+                    equal.push(format!("{name} {after}"));
+                }
                 return;
             }
             let _ = writeln!(
@@ -74,7 +79,7 @@ fn rows(z: &ZoneChange, c: &Comparison) -> (String, Vec<String>) {
         );
     };
     count("free pages".into(), &z.free_pages);
-    count("pages on per-CPU lists".into(), &z.pcp_pages);
+    count("pages kept by CPUs (per-CPU lists)".into(), &z.pcp_pages);
     let huge = bytes(c.page_size << c.huge_order);
     count(format!("free {huge} blocks"), &z.free_huge_blocks);
     count(
@@ -101,7 +106,7 @@ fn rows(z: &ZoneChange, c: &Comparison) -> (String, Vec<String>) {
             n => format!("{n:+.3}"),
         });
         row(
-            format!("unusable index, order {order}"),
+            format!("share too small for order {order}"),
             n.before.map(share),
             n.after.map(share),
             change,

@@ -11,6 +11,9 @@ const CHEAP: u8 = 3;
 /// The whole inspection: in full if it is of one moment, else a line for each zone and moment.
 pub fn render(inspection: &Inspection, screen: &Screen) -> Text {
     let mut out = Text::new();
+    if let Some(moment) = inspection.snapshots.iter().rfind(|m| !m.zones.is_empty()) {
+        let _ = writeln!(out, "{}", in_words(moment, inspection));
+    }
     match inspection.snapshots.as_slice() {
         [moment] => full(moment, &inspection.source, screen, &mut out),
         moments => {
@@ -29,12 +32,67 @@ pub fn render(inspection: &Inspection, screen: &Screen) -> Text {
     out
 }
 
+/// How fragmented memory is, in a sentence; of several moments the last.
+fn in_words(moment: &Moment, inspection: &Inspection) -> String {
+    let source = match inspection.source.as_str() {
+        "/proc" => "this host".to_owned(),
+        source => printable(source),
+    };
+    let at = match inspection.snapshots.len() {
+        1 => String::new(),
+        _ => format!(", at the end ({})", printable(&moment.name)),
+    };
+    let huge = bytes(moment.huge_page_bytes);
+    // Zones with a twentieth of what is free or less say little, as DMA.
+    let free = |z: &ZoneState| z.free_pages.unwrap_or(0);
+    let all = moment.zones.iter().map(free).fold(0, u64::saturating_add);
+    let told = moment
+        .zones
+        .iter()
+        .filter(|z| z.free_pages.is_none_or(|n| n > all / 20));
+    let worst = told
+        .filter_map(|z| Some((z, z.extfrag_for_order_9?)))
+        .max_by_key(|(_, outside)| *outside);
+    let Some((zone, outside)) = worst else {
+        return format!(
+            "{source}{at}: how fragmented it is is not known, as no file tells free blocks"
+        );
+    };
+    let how = match outside {
+        0..20 => "little fragmented",
+        20..60 => "fragmented",
+        _ => "badly fragmented",
+    };
+    let blocks: Option<u64> = moment.zones.iter().map(|z| z.free_huge_blocks).sum();
+    let blocks = blocks.map_or(String::new(), |n| {
+        let is = if n == 1 { "is" } else { "are" };
+        format!("; {} of {huge} {is} free", thousands(n))
+    });
+    format!(
+        "{source}{at}: {how}: {outside} % of the free memory of zone {} (node {}) is in pieces smaller than {huge}{blocks}",
+        zone.zone, zone.node
+    )
+}
+
+/// What the columns of indexes mean.
+fn legend(screen: &Screen, huge: &str) -> String {
+    format!(
+        "unusable: share of free memory in pieces too small for that size, 0 to 1. fragmentation: why a request of that size would\n\
+         fail: near 0 too little is free, near 1 it is in pieces. {} marks what drivers and networks ask for, and a huge page ({huge}).",
+        mark(screen)
+    )
+}
+
 fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut Text) {
     let title = match moment.name.as_str() {
         name if name == source => printable(source),
         name => format!("{}, snapshot {}", printable(source), printable(name)),
     };
     out.push_head(screen, &title);
+    let has_index = |z: &ZoneState| !z.unusable_index.is_empty();
+    if moment.zones.iter().any(has_index) {
+        let _ = writeln!(out, "{}", legend(screen, &bytes(moment.huge_page_bytes)));
+    }
     for zone in &moment.zones {
         full_zone(zone, moment, screen, out);
     }
@@ -56,7 +114,11 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
         };
     }
     if let Some(pcp) = zone.pcp_pages {
-        let _ = write!(out, ", {} on per-CPU lists", mib(pcp));
+        let _ = write!(
+            out,
+            ", {} kept by CPUs for their next requests (per-CPU lists)",
+            mib(pcp)
+        );
     }
     out.push('\n');
     if !zone.watermarks.is_empty() {
@@ -167,7 +229,8 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut Text) {
     let huge = bytes(first.map_or(2 << 20, |m| m.huge_page_bytes));
     let _ = writeln!(
         out,
-        "{}: {} snapshots; unusable index at orders {CHEAP} and {huge_order}, extfrag_for_order {huge_order} in percent",
+        "{}: {} snapshots. unus. {CHEAP} and unus. {huge_order}: share of free memory in pieces too small for a block of order {CHEAP} (8 pages) and\n\
+         {huge_order} (the unusable index, 0 to 1); extfrag: percent of it in pieces smaller than {huge}; then pageblocks by type",
         printable(source),
         moments.len()
     );

@@ -2,7 +2,7 @@
 //!
 //! - [`number`]: numbers with units. [`table`], `columns`: tables and aligned columns. `moments`: fewer moments of a
 //!   long run. [`screen`]: what a terminal can show, and text that is safe on it. `text_chart`: charts of characters.
-//!   `html_page`: pages that load nothing. `svg`: still pictures.
+//!   `html_page`: pages that load nothing. `svg`: still pictures. `wrap`: paragraphs as wide as a screen.
 //!
 //! Invariant: nothing here depends on the kind of report that is shown.
 
@@ -14,3 +14,4 @@ pub mod screen;
 pub(crate) mod svg;
 pub mod table;
 pub(crate) mod text_chart;
+pub(crate) mod wrap;

@@ -266,7 +266,7 @@ fn it_comes_to_a_sentence_and_a_command() {
             "nothing",
             vec![],
             &nobody,
-            &["no block was spoilt", "no page flags"],
+            &["broke up no block", "no page flags"],
             Next::Summary,
         ),
     ];

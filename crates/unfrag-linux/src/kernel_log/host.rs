@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A host's log.
 pub struct HostLog {
+    /// Where it is from, and why from there.
+    pub source: String,
     /// Its text.
     pub text: Box<dyn Read>,
     /// What it may lack.
@@ -30,10 +32,7 @@ pub fn open() -> Result<HostLog> {
         Ok(log) => Ok(log),
         Err(why) => {
             let mut log = ring()?;
-            log.lacking.insert(
-                0,
-                format!("the journal was not read ({why}); this is the kernel's ring buffer"),
-            );
+            log.source = format!("{}, as the journal was not: {why}", log.source);
             Ok(log)
         }
     }
@@ -74,6 +73,7 @@ fn journal() -> std::result::Result<HostLog, String> {
         first: Some(first[0]),
     };
     Ok(HostLog {
+        source: "the journal".into(),
         text: Box::new(text),
         lacking: vec!["boots from before the oldest entry that the journal keeps, and lines that the kernel's ring buffer lost before they were written".into()],
     })
@@ -123,6 +123,7 @@ fn ring() -> Result<HostLog> {
         Error::from(e).in_file(Path::new(RING)).help(help)
     })?;
     Ok(HostLog {
+        source: "the kernel's ring buffer".into(),
         text: Box::new(Ring { file, left: vec![] }),
         lacking: vec!["what the ring buffer has overwritten, and earlier boots".into()],
     })

@@ -1,0 +1,137 @@
+//! What the command says of itself: its commands by need, and the nearest right one for a command line that is wrong.
+//!
+//! Invariant: every command that is not hidden stands in the help once, and each example here works as it stands.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::path::Path;
+
+/// The help of `unfrag --help`.
+pub const TEMPLATE: &str = "\
+{about}
+
+Usage: unfrag <COMMAND>        unfrag help <COMMAND> says its flags and examples
+
+Something is wrong (reads only, takes seconds):
+  explain     Why did this allocation fail, or the OOM killer run? From a kernel log
+  doctor      What is wrong with this host's memory now, and what to do? --huge 500: can I have 500 huge pages?
+  inspect     How fragmented is memory? Free memory by size of block; compares two moments
+  top         Watch memory live
+
+Who did it (tracing, needs root):
+  record      Trace a command or the whole host, for a minute or for days
+  blame       Which program holds the kernel memory that breaks up huge pages?
+  profile     What a recorded command does to memory, and how long it keeps it
+  summary     Who asked for what, and what failed: from a trace alone
+  slab        Which slab allocator would have needed fewer pages?
+
+What if:
+  replay      The same load under another kernel or setting, with its measured error
+  simulate    A load from a file, on a simulated machine
+  experiment  A published experiment, run again
+  calibrate   What the kernel's work on pages costs on this computer
+
+Over weeks, and for others:
+  exporter    Figures for Prometheus
+  snapshot    What /proc says of memory now, as one small file
+  paste       The same as a few lines of text, for an issue or a chat
+  redact      A copy of a recording without names, to give away
+  import      A trace of trace-cmd, perf or ftrace as one .unfrag file
+
+Options:
+{options}
+
+First time here:   unfrag doctor          (as root sees most; changes nothing)
+Pasted a log:      unfrag explain FILE    (this host's own: unfrag explain --journal)
+";
+
+/// A command that works, for a command line without what it needs.
+const EXAMPLES: [(&str, &str); 12] = [
+    (
+        "explain",
+        "unfrag explain --journal        (this host's kernel log; or a FILE, or - )",
+    ),
+    (
+        "replay",
+        "unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18",
+    ),
+    ("blame", "unfrag blame samples/gcc-768M.unfrag"),
+    ("profile", "unfrag profile samples/gcc-768M.unfrag"),
+    ("summary", "unfrag summary samples/gcc-768M.unfrag"),
+    ("slab", "unfrag slab samples/slab-find.unfrag"),
+    (
+        "record",
+        "unfrag record --system --for 60s -o host.unfrag        (as root)",
+    ),
+    (
+        "import",
+        "unfrag import trace.dat --snapshots snapshots -o mine.unfrag",
+    ),
+    (
+        "redact",
+        "unfrag redact samples/gcc-768M.unfrag shared.unfrag",
+    ),
+    ("simulate", "unfrag simulate samples/small-build.toml"),
+    ("snapshot", "unfrag snapshot -o now.unfrag"),
+    (
+        "experiment",
+        "unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1",
+    ),
+];
+
+/// The commands that take a recording, and what each says of it.
+const OF_RECORDINGS: [(&str, &str); 5] = [
+    (
+        "doctor",
+        "what was wrong with memory at its end, and what to do",
+    ),
+    ("blame", "which program breaks up huge pages"),
+    ("replay", "the same load under another kernel or setting"),
+    ("inspect", "how fragmented memory was, moment by moment"),
+    ("summary", "who asked for what, and what failed"),
+];
+
+/// What to type instead, for a command line that was not understood.
+pub fn instead(said: &clap::Error) -> Option<String> {
+    let word = |kind| match said.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    };
+    match said.kind() {
+        ErrorKind::InvalidSubcommand => of_word(&word(ContextKind::InvalidSubcommand)?),
+        ErrorKind::MissingRequiredArgument => {
+            let command = std::env::args().nth(1)?;
+            let (_, example) = EXAMPLES.iter().find(|(name, _)| *name == command)?;
+            Some(format!("such as:\n  {example}\n"))
+        }
+        _ => None,
+    }
+}
+
+/// For a word that is no command: a file, or something else.
+fn of_word(word: &str) -> Option<String> {
+    let path = Path::new(word);
+    let is_file = path.exists() || word.contains('/') || path.extension().is_some();
+    if !is_file {
+        return Some("to begin:\n  unfrag doctor\n".into());
+    }
+    let shown = crate::output::shell_word(path);
+    let is_recording = path.extension().is_some_and(|e| e == "unfrag") || path.is_dir();
+    let lines: Vec<String> = match is_recording {
+        true => OF_RECORDINGS
+            .iter()
+            .map(|(command, what)| format!("  unfrag {command} {shown}    # {what}\n"))
+            .collect(),
+        false => vec![
+            format!("  unfrag explain {shown}    # a kernel log: why allocations failed\n"),
+            format!(
+                "  unfrag doctor {shown}    # files of /proc in one text or archive: what is wrong with memory\n"
+            ),
+            format!("  unfrag summary {shown}    # a trace: who asked for what\n"),
+        ],
+    };
+    let is = match path.exists() {
+        true => format!("{shown} is no command. These take it:\n"),
+        false => format!("If {shown} is a file, these commands take it:\n"),
+    };
+    Some(is + &lines.concat())
+}

@@ -1,0 +1,432 @@
+//! The first screen: whether anything is wrong, why, and what to do, for somebody who has never seen a [`Diagnosis`].
+//!
+//! Invariant: what happens while the host is watched and what happened since boot are never in one sentence; every number
+//! is one of the diagnosis; below `DO:` a line is a command, or a comment of the shell.
+
+use super::advice_text::while_watched;
+use super::answer::what_would_tell;
+use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
+use super::frames::FrameUse;
+use super::to_do;
+use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
+use std::fmt::Write as _;
+
+/// Zones that are named as fragmented or short.
+const ZONES: usize = 3;
+/// Slab caches that are named.
+const CACHES: usize = 4;
+/// Zones with less than this share of memory say nothing of the cause, as DMA is never whole.
+const SMALL: u64 = 20;
+/// Settings that decide most, in this order.
+const SETTINGS: [&str; 4] = [
+    "thp_enabled",
+    "thp_defrag",
+    "compaction_proactiveness",
+    "min_free_kbytes",
+];
+
+/// What the diagnosis was asked of.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Whether it is of this host, as it is now; a recording or a copy is of another moment.
+    pub is_now: bool,
+    /// The command that asked, as a shell takes it.
+    pub command: &'a str,
+    /// Whether all tables stand below.
+    pub has_tables: bool,
+}
+
+/// The first screen.
+pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
+    let mut out = Text::new();
+    out.push_head(screen, &title(d, asked.is_now));
+    let when = if asked.is_now { "NOW: " } else { "THEN: " };
+    paragraph(&mut out, screen, when, &happening(d, asked.is_now));
+    for risk in at_risk(d) {
+        paragraph(&mut out, screen, "  ", &risk);
+    }
+    let size = format!("HUGE PAGES of {}: ", bytes(d.huge_page_bytes));
+    paragraph(&mut out, screen, &size, &huge_pages(d, asked.is_now));
+    paragraph(&mut out, screen, "CAUSE: ", &cause(d));
+    paragraph(&mut out, screen, "  ", &caches(d).unwrap_or_default());
+    for w in d.withheld.iter().filter(|w| is_set_aside(&w.name)) {
+        paragraph(&mut out, screen, "SET ASIDE: ", &printable(&w.text));
+    }
+    to_do::push(d, screen, &mut out);
+    let since = "HISTORY since boot, no reason to act now: ";
+    paragraph(&mut out, screen, since, &history(d));
+    paragraph(&mut out, screen, "SETTINGS: ", &settings(d));
+    for note in &d.notes {
+        paragraph(&mut out, screen, "NOTE: ", &printable(note));
+    }
+    paragraph(&mut out, screen, "NOT SEEN: ", &not_seen(d));
+    if !asked.has_tables {
+        let more = format!(
+            "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
+            asked.command
+        );
+        paragraph(&mut out, screen, "MORE: ", &more);
+    }
+    out
+}
+
+/// Appends a paragraph; of no text none.
+fn paragraph(out: &mut Text, screen: &Screen, label: &str, text: &str) {
+    if !text.is_empty() {
+        let text = format!("{label}{text}");
+        wrapped(out, Place::Hanging("  "), screen.width, &text);
+    }
+}
+
+fn title(d: &Diagnosis, is_now: bool) -> String {
+    let mut out = match is_now {
+        true => "this host".to_owned(),
+        false => printable(&d.source),
+    };
+    if let Some(release) = &d.kernel_release {
+        let _ = write!(out, ", kernel {}", printable(release));
+    }
+    let managed: Option<u64> = d.zones.iter().map(|z| z.managed_pages).sum();
+    if let Some(pages) = managed.filter(|&n| n > 0) {
+        let _ = write!(out, ", {}", bytes(pages.saturating_mul(d.page_size)));
+    }
+    if let Some(seconds) = d.uptime_seconds {
+        let _ = write!(out, ", up {}", long(seconds));
+    }
+    out += &match d.unread.len() {
+        0 => "; all files were read".to_owned(),
+        1 => "; a file was not read (NOT SEEN, below)".into(),
+        n => format!("; {n} files were not read (NOT SEEN, below)"),
+    };
+    out
+}
+
+/// A time since boot, by its two largest units.
+fn long(seconds: f64) -> String {
+    match seconds as u64 / 60 {
+        minutes @ ..60 => format!("{minutes} min"),
+        minutes @ 60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
+        minutes => format!("{} d {} h", thousands(minutes / 1440), minutes % 1440 / 60),
+    }
+}
+
+/// A counter that tells whether something fails or waits.
+struct Sign {
+    counter: &'static str,
+    some: &'static str,
+    none: &'static str,
+}
+
+const SIGNS: [Sign; 5] = [
+    Sign {
+        counter: "oom_kill",
+        some: "processes were killed for lack of memory",
+        none: "no process was killed",
+    },
+    Sign {
+        counter: "htlb_buddy_alloc_fail",
+        some: "huge pages were refused to the hugetlb pool",
+        none: "no huge page was refused to the pool",
+    },
+    Sign {
+        counter: "thp_fault_fallback",
+        some: "faults got small pages instead of a huge one",
+        none: "no fault missed its huge page",
+    },
+    Sign {
+        counter: "allocstall",
+        some: "requests had to reclaim (free memory first)",
+        none: "no request had to reclaim (free memory first)",
+    },
+    Sign {
+        counter: "compact_stall",
+        some: "requests had to compact (move pages together first)",
+        none: "none had to compact (move pages together)",
+    },
+];
+
+/// Whether anything is wrong at this moment.
+fn happening(d: &Diagnosis, is_now: bool) -> String {
+    let is = if is_now { "is" } else { "was" };
+    let mut said: Vec<String> = d.zones.iter().filter_map(|z| short(z, d, is)).collect();
+    if said.len() > ZONES {
+        let more = said.len() - ZONES;
+        said.truncate(ZONES);
+        said.push(format!("and {more} more zones {is} short"));
+    }
+    let Some(seconds) = d.watched.seconds.filter(|_| !d.work.is_empty()) else {
+        said.push(not_watched(d, is_now).into());
+        return said.join("; ") + ".";
+    };
+    let time = match is_now {
+        true => format!("in the last {}", duration(seconds)),
+        false => format!("in the {} before", duration(seconds)),
+    };
+    let each = SIGNS.map(|s| (while_watched(d, s.counter), s));
+    let some: Vec<String> = each
+        .iter()
+        .filter_map(|(n, s)| Some(format!("{} {}", thousands(n.filter(|&n| n > 0)?), s.some)))
+        .collect();
+    let none: Vec<&str> = each
+        .iter()
+        .filter(|(n, _)| *n == Some(0))
+        .map(|(_, s)| s.none)
+        .collect();
+    let is_all = each.iter().all(|(n, _)| n.is_some());
+    said.push(match (some.is_empty(), none.is_empty()) {
+        (false, _) => format!("{time} {}", some.join(", ")),
+        (true, false) if is_all && said.is_empty() => {
+            format!("nothing {is} failing; {time} {}", none.join(", "))
+        }
+        (true, false) => format!("{time} {}", none.join(", ")),
+        (true, true) => "not judged: the kernel's counters were not read twice".into(),
+    });
+    said.join("; ") + "."
+}
+
+/// Why nothing is said of what fails.
+fn not_watched(d: &Diagnosis, is_now: bool) -> &'static str {
+    match (d.work.is_empty(), is_now) {
+        (true, _) => {
+            "whether anything fails is not judged: no file has the kernel's counters (vmstat)"
+        }
+        (false, true) => {
+            "whether anything fails is not judged, as the counters were read once: --for 2 watches for 2 seconds"
+        }
+        (false, false) => {
+            "whether anything failed is not judged, as the counters are there once: what rose, two copies or a recording tell"
+        }
+    }
+}
+
+fn short(z: &ZoneDiagnosis, d: &Diagnosis, is: &str) -> Option<String> {
+    let free = bytes(z.free_pages?.saturating_mul(d.page_size));
+    let what = match z.below? {
+        "min" => "less than it must keep for requests that may not wait (its min mark)",
+        _ => "so little that the kernel must free some (below its low mark)",
+    };
+    let mut out = format!("{} {is} short of memory: {free} free, {what}", place(z));
+    if let Some(slab) = z.filled_by_slab_pages {
+        let slab = bytes(slab.saturating_mul(d.page_size));
+        let _ = write!(out, "; slab that cannot be reclaimed fills {slab}");
+    }
+    Some(out)
+}
+
+fn place(z: &ZoneDiagnosis) -> String {
+    match z.node {
+        0 => format!("zone {}", printable(&z.zone)),
+        n => format!("zone {} of node {n}", printable(&z.zone)),
+    }
+}
+
+/// Requests that may not wait and would fail.
+fn at_risk(d: &Diagnosis) -> Vec<String> {
+    let bad = d
+        .atomic
+        .iter()
+        .filter(|r| matches!(r.verdict, "fails" | "at risk"));
+    let one = |r: &super::atomic::AtomicRisk| {
+        let size = bytes(d.page_size << r.order);
+        let what = match (r.verdict, r.in_a_row) {
+            ("fails", _) => "fail".to_owned(),
+            (_, Some(n)) => format!("are at risk: {} in a row succeed", thousands(n)),
+            (_, None) => "are at risk".into(),
+        };
+        format!(
+            "Requests for {size} in a row that may not wait (network and other drivers) {what} on node {}.",
+            r.node
+        )
+    };
+    bad.take(2).map(one).collect()
+}
+
+fn huge_pages(d: &Diagnosis, is_now: bool) -> String {
+    if d.zones.is_empty() {
+        return "not judged, as no file tells of the zones.".into();
+    }
+    let f = &d.huge_pages;
+    let size = |n: u64| bytes(n.saturating_mul(d.huge_page_bytes));
+    let when = if is_now { "now" } else { "then" };
+    let mut out = match (f.now, f.now_at_most) {
+        (Some(n), _) => format!("{} free {when} ({})", thousands(n), size(n)),
+        (None, Some(n)) => format!("at most {} free {when} ({})", thousands(n), size(n)),
+        (None, None) => format!("how many were free {when} is not known"),
+    };
+    match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
+        (Some(c), Some(r), Some(a)) => {
+            let _ = write!(
+                out,
+                "; {} after compaction (pages are moved together); {} if caches are dropped too; {} at most, by asking again and again.",
+                thousands(c),
+                thousands(r),
+                thousands(a)
+            );
+        }
+        _ => match f.at_most {
+            Some(most) => {
+                let _ = write!(
+                    out,
+                    "; at most {} by any means. How many by which means is not known without page flags (/proc/kpageflags, which root may read).",
+                    thousands(most)
+                );
+            }
+            None => {
+                let _ = write!(out, "; how many at most {}.", what_would_tell(d));
+            }
+        },
+    }
+    out
+}
+
+fn cause(d: &Diagnosis) -> String {
+    let all = d.zones.iter().filter_map(|z| z.managed_pages);
+    let all = all.fold(0, u64::saturating_add);
+    let mut judged: Vec<(&ZoneDiagnosis, u64)> = d
+        .zones
+        .iter()
+        .filter(|z| z.managed_pages.is_none_or(|n| n >= all / SMALL))
+        .filter(|z| z.free_pages != Some(0))
+        .filter_map(|z| Some((z, z.extfrag_for_order_9?)))
+        .collect();
+    judged.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+    let Some(&(_, worst)) = judged.first() else {
+        return match d.zones.is_empty() {
+            true => "not judged, as no file tells of the zones.".into(),
+            false => "not known, as no file tells free blocks by size.".into(),
+        };
+    };
+    let size = bytes(d.huge_page_bytes);
+    let how = match worst {
+        0..20 => "none to look for: free memory is little fragmented",
+        20..60 => "free memory is fragmented",
+        _ => "free memory is badly fragmented",
+    };
+    let named: Vec<String> = judged
+        .iter()
+        .take(ZONES)
+        .map(|(z, score)| format!("{score} % of {}", place(z)))
+        .collect();
+    let mut out = format!(
+        "{how}: {} is in pieces smaller than {size}",
+        named.join(", ")
+    );
+    if let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) {
+        let _ = write!(
+            out,
+            ". Cannot be moved: {}, {} in {} of {} blocks, in {} of these alone",
+            kind(o),
+            bytes(o.pages.saturating_mul(d.page_size)),
+            thousands(o.blocks),
+            thousands(blocks),
+            thousands(o.blocks_alone)
+        );
+    }
+    out + "."
+}
+
+fn kind(o: &Obstacle) -> &'static str {
+    match o.kind {
+        FrameUse::Slab => "slab (the kernel's own objects)",
+        kind => kind.name(),
+    }
+}
+
+fn blocks(d: &Diagnosis) -> Option<u64> {
+    d.zones.iter().map(|z| z.blocks).sum()
+}
+
+fn worst_obstacle(d: &Diagnosis) -> Option<&Obstacle> {
+    let all = d.obstacles.iter().flatten();
+    all.filter(|o| o.blocks > 0 && o.kind != FrameUse::Reserved)
+        .max_by_key(|o| (o.blocks_alone, o.blocks))
+}
+
+/// The largest caches, where slab is in the way.
+fn caches(d: &Diagnosis) -> Option<String> {
+    let is_slab = worst_obstacle(d).is_some_and(|o| o.kind == FrameUse::Slab);
+    if d.slabs.is_empty() || !is_slab {
+        return None;
+    }
+    let mut all: Vec<_> = d.slabs.iter().filter(|s| s.pages > 0).collect();
+    all.sort_by_key(|s| std::cmp::Reverse(s.pages));
+    let each: Vec<String> = all
+        .iter()
+        .take(CACHES)
+        .map(|s| {
+            let size = bytes(s.pages.saturating_mul(d.page_size));
+            format!("{} {size} ({} in use)", printable(&s.name), percent(s.used))
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("Large slab caches: {}.", each.join(", ")))
+}
+
+/// Memory that is of no use to anybody as long as it is set aside.
+fn is_set_aside(name: &str) -> bool {
+    ["hugetlb_idle", "highatomic", "kexec"]
+        .iter()
+        .any(|n| name.starts_with(n))
+}
+
+fn history(d: &Diagnosis) -> String {
+    // What all of them say of now is said once.
+    let now = |p: &super::history::Past| Some(p.text.rsplit_once("; ")?.1.to_owned());
+    let first = d.history.first().and_then(now);
+    let is_same = d.history.len() > 1 && d.history.iter().all(|p| now(p) == first);
+    let one = |p: &super::history::Past| {
+        let text = match p.text.rsplit_once("; ").filter(|_| is_same) {
+            Some((what, _)) => what,
+            None => &p.text,
+        };
+        match p.next {
+            Some(next) => format!("{text} (why: {next})"),
+            None => text.to_owned(),
+        }
+    };
+    let mut each: Vec<String> = d.history.iter().map(one).collect();
+    each.extend(
+        first
+            .filter(|_| is_same)
+            .map(|now| format!("of all: {now}")),
+    );
+    match each.is_empty() {
+        true => String::new(),
+        false => each.join("; ") + ".",
+    }
+}
+
+fn settings(d: &Diagnosis) -> String {
+    let each: Vec<String> = SETTINGS
+        .iter()
+        .filter_map(|name| {
+            let value = printable(d.settings.get(*name)?);
+            Some(match name.strip_prefix("thp_") {
+                Some(name) => format!("transparent_hugepage/{name}={value}"),
+                None => format!("vm.{name}={value}"),
+            })
+        })
+        .collect();
+    match each.is_empty() {
+        true => "not read, so not judged.".into(),
+        false => each.join(", "),
+    }
+}
+
+/// The files that were not read, those with one reason together.
+fn not_seen(d: &Diagnosis) -> String {
+    let mut by_reason: Vec<(&str, Vec<String>)> = vec![];
+    for u in &d.unread {
+        let file = printable(&u.file);
+        match by_reason.iter_mut().find(|(why, _)| *why == u.why) {
+            Some((_, files)) => files.push(file),
+            None => by_reason.push((&u.why, vec![file])),
+        }
+    }
+    let each: Vec<String> = by_reason
+        .iter()
+        .map(|(why, files)| format!("{}: {}", files.join(", "), printable(why)))
+        .collect();
+    each.join(". ")
+}

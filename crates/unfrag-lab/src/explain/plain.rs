@@ -1,0 +1,141 @@
+//! The verdict for somebody who does not know the words of memory management: one sentence with the numbers that decide.
+//!
+//! Invariant: a number in it is one of the zones' rows, or of what holds memory.
+
+use super::answer::Held;
+use super::case::{Case, Finding};
+use super::sentences::{kib, name, size};
+use super::verdict::Verdict;
+use super::zones::Judged;
+use crate::report::number::{bytes, thousands};
+
+/// What happened, in one sentence; `meaning` where the verdict needs no other words.
+pub fn plain(case: &Case, order: Option<i32>, meaning: &str, held: &[Held]) -> String {
+    let size = size(case, order);
+    let named = |test: &dyn Fn(&Judged) -> bool| {
+        let names: Vec<String> = case.zones.iter().filter(|z| test(z)).map(name).collect();
+        names.join(", ")
+    };
+    let of_zones = |how: &dyn Fn(&Judged) -> bool| -> Vec<&Judged> {
+        case.zones
+            .iter()
+            .filter(|z| z.is_allowed && how(z))
+            .collect()
+    };
+    match case.verdict {
+        Some(Verdict::Fragmented) => {
+            let rooms = of_zones(&|z| z.has_room == Some(true));
+            let sum = |of: &dyn Fn(&Judged) -> Option<u64>| {
+                let each: Option<Vec<u64>> = rooms.iter().map(|z| of(z)).collect();
+                each.map(|all| all.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)))
+            };
+            let free = sum(&|z| z.answer.usable_kib);
+            let keep = sum(&must_keep);
+            let largest = rooms.iter().filter_map(|z| z.answer.largest_usable_order);
+            let pieces =
+                largest
+                    .max()
+                    .map_or("but no piece of it was for this request".into(), |o| {
+                        format!(
+                            "but in pieces of {} at most",
+                            self::size(case, Some(o.into()))
+                        )
+                    });
+            let keep = keep.map_or(String::new(), |k| {
+                format!(", more than the {} that must be left there", kib(Some(k)))
+            });
+            format!(
+                "memory was fragmented, not short: {} were free for it in {}{keep}, {pieces}, and it asked for {size}.",
+                kib(free),
+                named(&|z| z.is_allowed && z.has_room == Some(true)),
+            )
+        }
+        Some(Verdict::Marks) => format!(
+            "a free block of {size} was there in {}, but the kernel may not take it: less would be left than it must keep free of such blocks.",
+            named(&|z| z.is_allowed
+                && z.has_block == Some(true)
+                && z.passes_unprotected == Some(false)),
+        ),
+        Some(Verdict::Protected) => format!(
+            "memory was free in {}, but the kernel keeps it for requests that can use no other zone (vm.lowmem_reserve_ratio).",
+            named(&|z| z.is_allowed && z.has_room_unprotected == Some(true)),
+        ),
+        Some(Verdict::Zone) => format!(
+            "memory was free only in {}, where this request may not take any{}.",
+            named(&|z| !z.is_allowed
+                && z.has_any_block == Some(true)
+                && z.is_above_min == Some(true)),
+            match case.zones.iter().any(|z| z.is_allowed) {
+                true => "; the zones that it may use were short",
+                false => "",
+            }
+        ),
+        Some(Verdict::Short) => short(case, held),
+        Some(Verdict::Manual) => {
+            "nothing failed: somebody ran the OOM killer by hand (sysrq-f).".into()
+        }
+        Some(Verdict::Reserved) if case.finding != Finding::WholeReserve => {
+            format!(
+                "memory was free, but {}",
+                lower(meaning.trim_start_matches("Memory is free, but "))
+            )
+        }
+        _ => lower(meaning),
+    }
+}
+
+/// What a zone must keep free of this request.
+fn must_keep(z: &Judged) -> Option<u64> {
+    Some(z.answer.mark_kib?.saturating_add(z.answer.protection_kib?))
+}
+
+fn short(case: &Case, held: &[Held]) -> String {
+    let exact = |n: Option<u64>| {
+        n.map_or("an unknown amount".to_owned(), |k| {
+            format!("{} KiB", thousands(k))
+        })
+    };
+    // Where all zones are short, the largest is the one that tells.
+    let largest = case.zones.iter().filter(|z| z.is_allowed);
+    let zone = largest
+        .max_by_key(|z| z.size_kib)
+        .map_or(String::new(), |z| {
+            let has = exact(z.answer.usable_kib.or(z.at_most_kib));
+            let most = if z.answer.usable_kib.is_none() {
+                "at most "
+            } else {
+                ""
+            };
+            format!(
+                ": {} had {most}{has} free for it, and must keep {}",
+                name(z),
+                exact(must_keep(z))
+            )
+        });
+    let by = held.iter().find(|h| h.kind == "counter");
+    let by = by.map_or(String::new(), |h| {
+        let share = h
+            .per_mille
+            .map_or(String::new(), |p| format!(" ({}.{} %)", p / 10, p % 10));
+        let by = if h.name.starts_with("in ") {
+            ""
+        } else {
+            "held by "
+        };
+        format!("; most is {by}{}: {}{share}", h.name, bytes(h.bytes))
+    });
+    format!("memory was used up, not fragmented{zone}{by}.")
+}
+
+/// A sentence that goes on after a head.
+fn lower(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars.next();
+    // A word of capitals stays one.
+    let is_word =
+        chars.clone().next().is_some_and(char::is_lowercase) || sentence.starts_with("A ");
+    match first.filter(|_| is_word) {
+        Some(c) => c.to_lowercase().chain(chars).collect(),
+        None => sentence.to_owned(),
+    }
+}
