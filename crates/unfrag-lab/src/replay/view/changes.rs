@@ -131,47 +131,60 @@ pub(super) fn is_of_nothing(change: &Change) -> bool {
     change.instead_of == Some(0.0) && change.asked == 0.0 && change.predicted == 0.0
 }
 
-/// Kinds of questions that were asked and of which no prediction was ever held against a real kernel.
+/// The kinds of questions that were asked, where no prediction of any of them was ever held against a real kernel.
 pub(super) fn unmeasured(report: &Report) -> Vec<String> {
-    let kinds = asked(report).filter(|(_, w)| w.comparisons == 0);
-    let mut kinds: Vec<String> = kinds.map(|(_, w)| w.class.words()).collect();
+    if asked(report).any(|(_, w)| w.comparisons > 0) {
+        return vec![];
+    }
+    let mut kinds: Vec<String> = asked(report).map(|(_, w)| w.class.words()).collect();
     kinds.dedup();
     kinds
 }
 
-/// Where the bars come from, for each kernel that was asked for; each sentence once.
+/// Where the bars come from, for each kernel that was asked for; each sentence once, with the kernels that it is of where it is
+/// not of all.
 pub fn sources(report: &Report) -> Vec<String> {
-    let mut all: Vec<String> = vec![];
+    let mut all: Vec<(String, Vec<&str>)> = vec![];
     for (k, w) in asked(report) {
-        let from = match w.comparisons {
-            0 if !k.guessed_settings.is_empty() => format!(
-                "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
-                k.guessed_settings.join(", ")
-            ),
-            0 => format!(
-                "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
-                w.class.words()
-            ),
-            n => format!(
-                "Bars come from the replays, and from {n} predictions of this kind ({}) that were held against real \
-                 kernels; loads: {}. Of five real numbers four should lie inside.",
-                w.class.words(),
-                w.loads.join(", ")
-            ),
-        };
-        if !all.contains(&from) {
-            all.push(from);
+        let from = source(k, w);
+        match all.iter_mut().find(|(sentence, _)| *sentence == from) {
+            Some((_, kernels)) => kernels.push(&k.kernel),
+            None => all.push((from, vec![&k.kernel])),
         }
     }
-    all
+    let several = all.len() > 1;
+    let all = all.into_iter();
+    all.map(|(sentence, kernels)| match several {
+        true => format!("{}: {sentence}", kernels.join(", ")),
+        false => sentence,
+    })
+    .collect()
+}
+
+fn source(k: &KernelReport, w: &WhatIf) -> String {
+    match w.comparisons {
+        0 if !k.guessed_settings.is_empty() => format!(
+            "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
+            k.guessed_settings.join(", ")
+        ),
+        0 => format!(
+            "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
+            w.class.words()
+        ),
+        n => format!(
+            "Bars come from the replays, and from {n} predictions of this kind ({}) that were held against real \
+             kernels; loads: {}. Of five real numbers four should lie inside.",
+            w.class.words(),
+            w.loads.join(", ")
+        ),
+    }
 }
 
 /// Number by number; no column where nothing was asked beside the recorded kernel as it was. In short only numbers of which
 /// something can be said of some kernel that can be compared.
 pub fn table(report: &Report, detail: Detail) -> SideBySide {
     let all = detail == Detail::All;
-    let comparable =
-        |w: &WhatIf| !matches!(standing_of(w), Standing::Unknown | Standing::Apart);
+    let comparable = |w: &WhatIf| !matches!(standing_of(w), Standing::Unknown | Standing::Apart);
     let columns = asked(report).filter(|(_, w)| all || comparable(w));
     let columns: Vec<(&KernelReport, &WhatIf)> = columns.collect();
     let mut heads = vec![];
@@ -196,7 +209,7 @@ pub fn table(report: &Report, detail: Detail) -> SideBySide {
             .iter()
             .map(|c| c.as_ref().map_or_else(|| "-".into(), cell));
         Some(Row {
-            label: capitalised(&q.words(sizes)),
+            label: label(&q.words(sizes)),
             depth: 0,
             values: std::iter::once(recorded).chain(values).collect(),
         })
@@ -205,6 +218,11 @@ pub fn table(report: &Report, detail: Detail) -> SideBySide {
         heads,
         rows: QUANTITIES.iter().filter_map(row).collect(),
     }
+}
+
+/// What a number counts, for a narrow column.
+fn label(words: &str) -> String {
+    capitalised(&words.replace("share of free memory in pieces", "share in pieces"))
 }
 
 fn cell(change: &Change) -> String {

@@ -98,8 +98,8 @@ impl Verdict {
         );
         let why = match measure.skill {
             _ if by_error < by_skill || measure.max == 0.0 => error,
-            Some(skill) => format!("{error}, {}", of_skill(skill)),
-            None => format!("{error}, and only counting pages makes no error to improve on"),
+            Some(skill) => format!("{error}; {}", of_skill(skill)),
+            None => format!("{error}; only counting pages makes no error to improve on"),
         };
         Verdict {
             grade: by_error.min(by_skill),
@@ -158,9 +158,10 @@ impl Verdict {
 
 /// A skill in words.
 fn of_skill(skill: f64) -> String {
-    match skill {
-        s if s > 0.05 => format!("{} less than only counting pages is", percent(s)),
-        s if s > -0.05 => "which is no better than only counting pages".into(),
-        s => format!("{:.2} times as far as only counting pages is", 1.0 - s),
-    }
+    let error = match skill {
+        s if s > 0.05 => format!("{} smaller than", percent(s)),
+        s if s > -0.05 => "no smaller than".into(),
+        s => format!("{:.2} times", 1.0 - s),
+    };
+    format!("over all snapshots its error is {error} that of only counting pages")
 }

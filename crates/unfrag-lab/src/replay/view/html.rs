@@ -62,8 +62,11 @@ pub fn render(report: &Report, detail: Detail) -> String {
         "end_tables" => end_tables(report, &zones, detail),
         "accuracy" => accuracy(report),
         "totals" => {
-            let totals = side_by_side::totals_table(report, detail);
-            table("", &shown(totals, detail), None)
+            let totals = shown(side_by_side::totals_table(report, detail), detail);
+            match totals.rows.is_empty() {
+                true => String::new(),
+                false => table("", &totals, None),
+            }
         }
         "failures" => failures(report),
         "left_out" => left_out(detail),
@@ -134,11 +137,18 @@ fn left_out(detail: Detail) -> String {
 /// What would be different, where anything was asked beside the recorded kernel of which something can be said.
 fn what_changes(report: &Report, detail: Detail) -> String {
     let all = shown(changes::table(report, detail), detail);
-    if all.heads.is_empty() || all.rows.is_empty() {
+    let rest: Vec<String> = Told::of(report).answer.rest().collect();
+    let has_rows = !all.heads.is_empty() && !all.rows.is_empty();
+    if !has_rows && rest.is_empty() {
         return String::new();
     }
     let mut out = String::from("<section id=\"changes\">\n<h2>What would be different</h2>\n");
-    out.push_str(&table("", &all, None));
+    if has_rows {
+        out.push_str(&table("", &all, None));
+    }
+    for sentence in rest {
+        paragraph(&mut out, "hint", &sentence);
+    }
     out.push_str("</section>\n");
     out
 }

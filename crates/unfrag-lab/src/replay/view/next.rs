@@ -13,7 +13,7 @@ fn kernels(report: &Report) -> Option<[&'static str; 2]> {
     Some([own, other])
 }
 
-/// The next command, as what to add to this one.
+/// The next command, as what to add to this one, in one line.
 pub fn next(report: &Report, answer: &Answer) -> String {
     let says = |those: &[Says]| answer.kernels.iter().any(|k| those.contains(&k.says));
     let held = says(&[Says::Follows, Says::DoesNotFollow]);
@@ -22,27 +22,27 @@ pub fn next(report: &Report, answer: &Answer) -> String {
     let kernels = kernels(report);
     let first = match kernels {
         Some([own, other]) if others.is_empty() => format!(
-            "another kernel: add --kernel {own},{other}; another setting: add --set vm.min_free_kbytes=65536"
+            "another kernel: --kernel {own},{other}; another setting: --set vm.min_free_kbytes=65536"
         ),
         _ if says(&[Says::NotComparable]) && report.start == "boot" => {
-            "leave out --start boot, to begin with the memory of the host".into()
+            "begin with the memory of the host: leave out --start boot".into()
         }
         _ if says(&[Says::NotComparable]) => {
-            "ask for a kernel from 4.4 on, in the host's own size of memory: it begins with the memory of the host".into()
+            "a kernel from 4.4 on, in the host's size of memory, begins as the host did".into()
         }
         _ if !held && !report.asked_settings.is_empty() => {
-            "leave out --set (and --kernel), to see how well the model follows this host".into()
+            "how well does the model follow this host? Leave out --set and --kernel".into()
         }
         Some([own, _]) if !held => format!(
-            "--kernel {}, to see how well the model follows this host",
+            "how well does the model follow this host? --kernel {}",
             once([own].into_iter().chain(others.iter().copied()))
         ),
         _ if says(&[Says::CannotSay]) => {
-            "replay a recording of your own host: unfrag record --system --for 60s -o host.unfrag".into()
+            "a host of your own: unfrag record --system --for 60s -o host.unfrag".into()
         }
-        _ => "curves and a map: add --html report.html".into(),
+        _ => "curves and a map: --html report.html".into(),
     };
-    format!("Next: {first}; every number: add --all.")
+    format!("Next: {first}; all rows: --all")
 }
 
 /// Each name once, separated by commas.

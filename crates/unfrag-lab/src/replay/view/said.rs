@@ -9,7 +9,7 @@ use super::changes;
 use super::changes::Standing;
 use super::course::{Course, Free};
 use super::grade::Grade;
-use super::trust::{Question, Trust};
+use super::trust::Trust;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
 use crate::replay::answer::what_if::change::BEGIN_DIFFERENTLY;
@@ -62,6 +62,8 @@ pub struct KernelAnswer {
     pub says: Says,
     /// In sentences; the first is the answer.
     pub sentences: Vec<String>,
+    /// What else is about the same, and of what nothing can be said.
+    pub rest: Vec<String>,
     /// Free memory over the whole replay; `null` where there are no samples.
     pub free: Option<Free>,
     /// Allocations that found no page.
@@ -80,8 +82,17 @@ pub struct Answer {
 impl Answer {
     /// All sentences: a paragraph for each kernel.
     pub fn paragraphs(&self) -> impl Iterator<Item = String> {
-        let all = self.kernels.iter().map(|k| k.sentences.join(" "));
-        all.map(|text| changes::capitalised(&text))
+        self.kernels.iter().map(|k| k.sentences.join(" "))
+    }
+
+    /// What stands below the table of changes: of each kernel what is about the same, and what nobody can say.
+    pub fn rest(&self) -> impl Iterator<Item = String> {
+        let several = self.kernels.iter().filter(|k| !k.rest.is_empty()).count() > 1;
+        let some = self.kernels.iter().filter(|k| !k.rest.is_empty());
+        some.map(move |k| match several {
+            true => format!("{}: {}", k.kernel, k.rest.join(" ")),
+            false => k.rest.join(" "),
+        })
     }
 }
 
@@ -138,6 +149,7 @@ impl Sayer<'_> {
         }
         KernelAnswer {
             kernel: kernel.kernel.clone(),
+            rest: self.rest(kernel, says),
             says,
             sentences,
             free,
@@ -161,35 +173,31 @@ impl Sayer<'_> {
     }
 
     fn of_own(&self, kernel: &KernelReport, free: Option<&Free>) -> (Says, Vec<String>) {
-        let trusted = self.trust.of(Question::FreeMemory);
-        let grade = trusted.grade.filter(|_| kernel.accuracy.is_some());
+        let grade = self.trust.model.filter(|_| kernel.accuracy.is_some());
         let (says, how) = match grade {
-            Some(Grade::High) => (Says::Follows, "the model follows this host closely"),
-            Some(Grade::Fair) => (Says::Follows, "the model follows this host fairly well"),
-            Some(Grade::Low) => (Says::DoesNotFollow, "the model follows this host badly"),
+            Some(Grade::High) => (Says::Follows, "follows this host closely"),
+            Some(Grade::Fair) => (Says::Follows, "follows this host fairly well"),
+            Some(Grade::Low) => (Says::DoesNotFollow, "follows this host badly"),
             Some(Grade::None) => (
                 Says::DoesNotFollow,
-                "the model does not follow this host: see what decides under Trust",
+                "does not follow this host (what decides stands under Trust)",
             ),
-            None => (
-                Says::NotMeasured,
-                "how well the model follows this host was not measured",
-            ),
+            None => (Says::NotMeasured, "was not held against this host"),
         };
         let name = match self.report.kernels.len() {
-            1 => String::new(),
-            _ => format!("{}, the recorded kernel: ", kernel.kernel),
+            1 => "The model ".into(),
+            _ => format!("The model of the recorded kernel ({}) ", kernel.kernel),
         };
         let mut sentences = vec![match (free, &self.recorded) {
             (Some(model), Some(host)) => {
                 let (m, h) = (&model.huge_pages, &host.huge_pages);
                 format!(
-                    "{name}{how}: {} {} at the end, the host had {} ({} at the beginning; in the model {}).",
+                    "{name}{how}: {} {} at the end, the host had {} (at the beginning {} and {}).",
                     thousands(m.end),
                     self.huge_pages(),
                     thousands(h.end),
-                    thousands(h.begin),
-                    thousands(m.begin)
+                    thousands(m.begin),
+                    thousands(h.begin)
                 )
             }
             _ => format!("{name}{how}."),
@@ -216,7 +224,7 @@ impl Sayer<'_> {
             .map(|(c, recorded)| {
                 let [m, h] = [c.asked, *recorded].map(|n| thousands(n as u64));
                 let what = changes::what(c, &self.report.recording.sizes);
-                format!("{what} {m}, the host {h}")
+                format!("{m} {what}, on the host {h}")
             })
             .collect();
         match (told.is_empty(), some.is_empty()) {
@@ -225,10 +233,7 @@ impl Sayer<'_> {
                 "Nobody waited for memory or asked for a huge page, on the host or in the model."
                     .into(),
             ),
-            _ => Some(format!(
-                "Over the whole time: {}.",
-                changes::capitalised(&some.join("; "))
-            )),
+            _ => Some(format!("Over the whole time: {}.", some.join("; "))),
         }
     }
 
@@ -240,24 +245,17 @@ impl Sayer<'_> {
     ) -> (Says, Vec<String>) {
         let name = self.name(kernel);
         let sizes = &self.report.recording.sizes;
-        let changes = || what_if.changes.iter().filter(|c| !changes::is_of_nothing(c));
-        let named = |verdict: Option<Verdict>| -> Vec<String> {
-            let those = changes().filter(|c| c.verdict == verdict);
-            those.map(|c| changes::what(c, sizes)).collect()
-        };
-        let (same, unknown) = (named(Some(Verdict::Same)), named(None));
-        let standing = changes::standing(kernel).unwrap_or(Standing::Unknown);
-        let mut sentences = vec![];
-        let says = match standing {
+        let (says, first) = match changes::standing(kernel).unwrap_or(Standing::Unknown) {
             Standing::Apart => {
-                sentences.push(format!(
-                    "{name}: not comparable as it stands, since it begins with other memory than the host."
-                ));
-                sentences.extend(self.apart(&kernel.kernel, free));
-                return (Says::NotComparable, sentences);
+                let first = format!(
+                    "Under {name} not comparable as it stands: it begins with other memory than the host."
+                );
+                let sentences = std::iter::once(first).chain(self.apart(free));
+                return (Says::NotComparable, sentences.collect());
             }
             Standing::Differs => {
-                let mut differ: Vec<&Change> = changes().collect();
+                let mut differ: Vec<&Change> = what_if.changes.iter().collect();
+                differ.retain(|c| !changes::is_of_nothing(c));
                 differ.sort_by_key(|c| !FIRST.contains(&c.name));
                 let differ = differ.into_iter().filter_map(|c| changes::said(c, sizes));
                 let differ: Vec<String> = differ.collect();
@@ -266,78 +264,115 @@ impl Sayer<'_> {
                     0 => String::new(),
                     n => format!("; {n} more in the table"),
                 };
+                let guess = match what_if.comparisons {
+                    0 => {
+                        ", by bars that are guesses (nothing of this kind was held against a real kernel),"
+                    }
+                    _ => "",
+                };
                 let told = differ[..differ.len() - rest].join("; ");
-                sentences.push(format!("under {name} {told}{more}."));
-                Says::Differs
+                (Says::Differs, format!("Under {name}{guess} {told}{more}."))
             }
             Standing::Same => {
-                sentences.push(format!("under {name} no difference that can be told."));
-                Says::Same
+                let same = self.named(what_if, Some(Verdict::Same));
+                let same = match same.is_empty() {
+                    true => String::new(),
+                    false => format!(": about as much of {}", list(&same)),
+                };
+                (
+                    Says::Same,
+                    format!("Under {name} no difference that can be told{same}."),
+                )
             }
-            Standing::Unknown => {
-                sentences.push(format!(
-                    "cannot say whether {name} would be better or worse: {}.",
+            Standing::Unknown => (
+                Says::CannotSay,
+                format!(
+                    "Cannot say whether {name} would be better or worse: {}.",
                     reasons(what_if)
-                ));
-                Says::CannotSay
-            }
+                ),
+            ),
         };
-        sentences.extend(self.over_time(&kernel.kernel, what_if, free));
-        if !same.is_empty() {
-            sentences.push(format!("About the same: {}.", list(&same)));
-        }
-        if !unknown.is_empty() && standing != Standing::Unknown {
-            let of = list(&unknown);
-            sentences.push(format!(
-                "Cannot say whether there is more or less of: {of}."
-            ));
-        }
-        (says, sentences)
+        let sentences = std::iter::once(first).chain(self.over_time(what_if, free));
+        (says, sentences.collect())
     }
 
-    /// Free huge pages over the whole time, and the bar of the end.
-    fn over_time(&self, kernel: &str, what_if: &WhatIf, free: Option<&Free>) -> Option<String> {
+    /// What these changes count.
+    fn named(&self, what_if: &WhatIf, verdict: Option<Verdict>) -> Vec<String> {
+        let those = what_if.changes.iter().filter(|c| c.verdict == verdict);
+        let those = those.filter(|c| !changes::is_of_nothing(c));
+        let sizes = &self.report.recording.sizes;
+        those.map(|c| changes::what(c, sizes)).collect()
+    }
+
+    /// What the first sentences leave out.
+    fn rest(&self, kernel: &KernelReport, says: Says) -> Vec<String> {
+        let Some(what_if) = &kernel.what_if else {
+            return vec![];
+        };
+        let same = self.named(what_if, Some(Verdict::Same));
+        let unknown = self.named(what_if, None);
+        let told = match says {
+            Says::Differs => [Some(same), Some(unknown)],
+            Says::Same => [None, Some(unknown)],
+            Says::CannotSay => [Some(same), None],
+            _ => return vec![],
+        };
+        let words = ["About the same", "Cannot say whether more or less of"];
+        let all = words.into_iter().zip(told);
+        let all = all.filter_map(|(words, names)| Some((words, names.filter(|n| !n.is_empty())?)));
+        all.map(|(words, names)| format!("{words}: {}.", list(&names)))
+            .collect()
+    }
+
+    /// Free huge pages over the whole time, and the bar of the end where the first sentence has none.
+    fn over_time(&self, what_if: &WhatIf, free: Option<&Free>) -> Option<String> {
         let (host, model) = (&self.recorded.as_ref()?.huge_pages, &free?.huge_pages);
-        let end = what_if.changes.iter();
-        let end = end.filter(|c| c.name == "free_huge_blocks_end");
-        let bar = end.filter(|c| c.verdict.is_none_or(|v| v == Verdict::Same));
-        let bar = bar.filter_map(|c| changes::bar(c, " to ")).next();
-        let bar = bar.map_or_else(String::new, |bar| {
-            format!("; of five such hosts four should end with {bar}")
-        });
+        let mut end = what_if
+            .changes
+            .iter()
+            .filter(|c| c.name == "free_huge_blocks_end");
+        let end = end.find(|c| c.verdict.is_none_or(|v| v == Verdict::Same));
+        let bar = end.and_then(|c| Some((c.verdict, changes::bar(c, " to ")?)));
+        let guess = match what_if.comparisons {
+            0 => " (a guess)",
+            _ => "",
+        };
+        let bar = match bar {
+            None => String::new(),
+            Some((None, bar)) => format!(
+                "; four of five such hosts should end with {bar}{guess}, so whether more or fewer cannot be said"
+            ),
+            Some((_, bar)) => format!("; four of five such hosts should end with {bar}{guess}"),
+        };
+        Some(format!("{}{bar}.", self.courses(host, model)))
+    }
+
+    /// `Free huge pages went from 290 to 130 (-160) on the host, from 290 to 62 (-228) in the model`.
+    fn courses(&self, host: &Course, model: &Course) -> String {
         let words = changes::capitalised(&self.huge_pages());
-        Some(format!(
-            "{words}: recorded {}, the model of {kernel} {}{bar}.",
+        format!(
+            "{words} went from {} on the host, from {} in the model",
             course(host),
             course(model)
-        ))
+        )
     }
 
     /// The courses of two that begin differently.
-    fn apart(&self, kernel: &str, free: Option<&Free>) -> Option<String> {
+    fn apart(&self, free: Option<&Free>) -> Option<String> {
         let (host, model) = (&self.recorded.as_ref()?.huge_pages, &free?.huge_pages);
         let (end, change) = (model.end.cmp(&host.end), model.change.cmp(&host.change));
         let speak = match end == change {
             true => "Since the beginnings differ, neither the end nor the change is evidence.",
             false => "The end speaks for one, the change for the other: neither is evidence.",
         };
-        Some(format!(
-            "{}: recorded {}, the model of {kernel} {}. {speak}",
-            changes::capitalised(&self.huge_pages()),
-            course(host),
-            course(model)
-        ))
+        Some(format!("{}. {speak}", self.courses(host, model)))
     }
 }
 
-/// `290 at the beginning, 130 at the end (-160)`.
+/// `290 to 130 (-160)`.
 fn course(c: &Course) -> String {
-    format!(
-        "{} at the beginning, {} at the end ({})",
-        thousands(c.begin),
-        thousands(c.end),
-        signed(c.change)
-    )
+    let [begin, end] = [c.begin, c.end].map(thousands);
+    format!("{begin} to {end} ({})", signed(c.change))
 }
 
 /// With its sign, if it is not 0.

@@ -77,7 +77,8 @@ fn head(kernel: &KernelReport) -> String {
 /// last of its rows.
 pub fn without_zeros(mut table: SideBySide) -> (SideBySide, usize) {
     let before = table.rows.iter().filter(|r| !r.values.is_empty()).count();
-    let is_zero = |v: &String| v == UNKNOWN || !v.contains(|c: char| c.is_ascii_digit() && c != '0');
+    let is_zero =
+        |v: &String| v == UNKNOWN || !v.contains(|c: char| c.is_ascii_digit() && c != '0');
     table
         .rows
         .retain(|r| r.values.is_empty() || !r.values.iter().all(is_zero));
@@ -161,7 +162,11 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
         .collect();
     // What the host counted stands in a column of its own.
     const RECORDED: &str = "_recorded";
-    let base = |name: &&str| !name.strip_suffix(RECORDED).is_some_and(|n| every.contains(n));
+    let base = |name: &&str| {
+        !name
+            .strip_suffix(RECORDED)
+            .is_some_and(|n| every.contains(n))
+    };
     let names = every.iter().copied().filter(base);
     let names: BTreeSet<(usize, &str)> = names.map(|name| (rank(name), name)).collect();
     let has_recorded = every.len() > names.len();
@@ -170,15 +175,16 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
         let name = format!("{name}{RECORDED}");
         kernels.iter().find_map(|k| total(k, &name))
     };
-    let row = |label: String, recorded: Option<u64>, value: &dyn Fn(&KernelReport) -> Option<u64>| {
-        let host = has_recorded.then(|| or_unknown(recorded));
-        let models = kernels.iter().map(|k| or_unknown(value(k)));
-        Row {
-            label,
-            depth: 0,
-            values: host.into_iter().chain(models).collect(),
-        }
-    };
+    let row =
+        |label: String, recorded: Option<u64>, value: &dyn Fn(&KernelReport) -> Option<u64>| {
+            let host = has_recorded.then(|| or_unknown(recorded));
+            let models = kernels.iter().map(|k| or_unknown(value(k)));
+            Row {
+                label,
+                depth: 0,
+                values: host.into_iter().chain(models).collect(),
+            }
+        };
     let mut rows: Vec<Row> = names
         .iter()
         .map(|(_, name)| {
@@ -188,7 +194,9 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
         })
         .collect();
     if !names.iter().any(|(_, name)| *name == "failures") {
-        rows.push(row(total_words::label("failures"), None, &|k| Some(k.failed())));
+        rows.push(row(total_words::label("failures"), None, &|k| {
+            Some(k.failed())
+        }));
     }
     let host = has_recorded.then(|| "recorded".to_string());
     SideBySide {
@@ -223,16 +231,18 @@ fn short_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
     };
     let unusable = |z: &ZoneSample| z.unusable_index.get(&large.to_string()).copied();
     let mut rows = vec![
-        at_end("Free memory, MiB".into(), &|z| Some(sizes.mib(z.free_pages))),
+        at_end("Free memory, MiB".into(), &|z| {
+            Some(sizes.mib(z.free_pages))
+        }),
         at_end(format!("Free huge pages ({size} blocks)"), &|z| {
             Some(thousands(z.free_huge_blocks))
         }),
     ];
     rows.extend(course(&|z| Some(z.free_huge_blocks as f64), whole));
-    let share = format!("Share of free memory in pieces below {size} (unusable index)");
+    let share = format!("Share in pieces below {size} (unusable index)");
     rows.push(at_end(share, &|z| unusable(z).map(index_text)));
     rows.extend(course(&unusable, index_text));
-    let waiting = "Free pages that CPUs keep for themselves (per-CPU lists)";
+    let waiting = "Pages that CPUs keep (per-CPU lists)";
     rows.push(at_end(waiting.into(), &|z| z.pcp_pages.map(thousands)));
     rows
 }

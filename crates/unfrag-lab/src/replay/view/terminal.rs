@@ -130,11 +130,15 @@ impl Page<'_> {
     fn push_changes(&mut self, out: &mut Text) {
         let report = self.report;
         let table = self.shown(|detail| changes::table(report, detail));
-        if table.heads.is_empty() || table.rows.is_empty() {
-            return;
+        if !table.heads.is_empty() && !table.rows.is_empty() {
+            self.push_title(out, "What would be different");
+            self.push_side_by_side(out, &table);
+        } else if self.told.answer.rest().next().is_some() {
+            out.push('\n');
         }
-        self.push_title(out, "What would be different");
-        self.push_side_by_side(out, &table);
+        for sentence in self.told.answer.rest() {
+            self.push_wrapped(out, "", &sentence);
+        }
     }
 
     fn push_zone(&mut self, out: &mut Text, zone: &ZoneChoice) {
@@ -282,7 +286,8 @@ impl Page<'_> {
 
     fn push_charts(&self, out: &mut Text, zone: &ZoneChoice) {
         let name = self.label(zone);
-        let large = self.sizes().large_order().to_string();
+        let large = self.sizes().large_order();
+        let (size, large) = (self.sizes().of_order(large), large.to_string());
         let unusable = |z: &ZoneSample| z.unusable_index.get(&large).copied();
         let free = |z: &ZoneSample| Some(self.sizes().as_mib(z.free_pages));
         let x_max = self.last_second();
@@ -294,7 +299,7 @@ impl Page<'_> {
         out.push('\n');
         let mut chart = Chart {
             title: &format!(
-                "{name}: unusable index at order {large} (share of free memory), over time"
+                "{name}: share of free memory in pieces below {size} (unusable index), over time"
             ),
             width: self.text_width(),
             height: CHART_ROWS,
@@ -381,7 +386,11 @@ impl Page<'_> {
             let text = format!(
                 "Left out: {} rows, {zero} of them zero or not known on all sides{}; --all shows them.",
                 zero + other,
-                if self.measured() { ", and the errors snapshot by snapshot" } else { "" }
+                if self.measured() {
+                    ", and the errors snapshot by snapshot"
+                } else {
+                    ""
+                }
             );
             self.push_wrapped(out, "", &text);
         }

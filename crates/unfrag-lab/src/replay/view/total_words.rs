@@ -8,10 +8,7 @@ use super::changes::capitalised;
 const WORDS: [(&str, &str); 34] = [
     ("allocations", "Requests served"),
     ("frees", "Frees"),
-    (
-        "fallbacks",
-        "Requests served from blocks of another type (fallbacks)",
-    ),
+    ("fallbacks", "Requests served from another type (fallbacks)"),
     ("pageblocks_claimed", "Blocks whose type was changed"),
     ("failures", "Requests that found no memory"),
     ("allocstall", "Waits for reclaim (allocstall)"),
@@ -23,7 +20,7 @@ const WORDS: [(&str, &str); 34] = [
     ),
     (
         "pgsteal_direct",
-        "Pages freed by those who waited (pgsteal_direct)",
+        "Pages freed while waiting (pgsteal_direct)",
     ),
     (
         "pgscan_kswapd",
@@ -88,10 +85,7 @@ const WORDS: [(&str, &str); 34] = [
         "requests_that_would_wait",
         "Requests that would wait for other tasks",
     ),
-    (
-        "frees_dropped",
-        "Frees of what the model had not given",
-    ),
+    ("frees_dropped", "Frees of what the model had not given"),
     (
         "frees_without_allocation",
         "Frees without their request in the trace",
@@ -100,10 +94,7 @@ const WORDS: [(&str, &str); 34] = [
         "kernel_stacks_inferred",
         "Kernel stacks inferred, as no event shows them",
     ),
-    (
-        "pages_allocated_unseen",
-        "Pages taken without an event",
-    ),
+    ("pages_allocated_unseen", "Pages taken without an event"),
     (
         "allocations_reordered",
         "Requests put in another order than the trace's",

@@ -57,7 +57,7 @@ impl Question {
         match self {
             Question::FreeMemory => "free memory and huge pages",
             Question::Fragmentation => {
-                "types of pageblocks, and who takes blocks over (fragmentation over weeks)"
+                "types of pageblocks and blocks taken over (what fragments memory over weeks)"
             }
             Question::Waits => "waits, reclaim and compaction",
         }
@@ -91,13 +91,16 @@ impl Trusted {
     pub fn sentence(&self) -> String {
         let of = self.question.words();
         let (word, because) = (self.word(), &self.because);
-        format!("{of}: {word}. {because}")
+        format!("{word} for {of}. {because}")
     }
 }
 
 /// How far the answer can be trusted.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trust {
+    /// How well the recorded kernel's model follows the host in free memory and huge pages, whatever else was asked; `null` if
+    /// that was not measured.
+    pub model: Option<Grade>,
     /// For each kind of question.
     pub questions: Vec<Trusted>,
     /// What holds for all, a sentence each.
@@ -215,8 +218,26 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// How well the model follows the host in free memory.
+    fn model(&self) -> Option<Grade> {
+        let measured = self.measured(Question::FreeMemory).into_iter();
+        let all = measured.chain(self.limits_of_model(Question::FreeMemory));
+        all.map(|v| v.grade).min()
+    }
+
     /// What limits a question whatever was measured of it.
     fn limits(&self, question: Question) -> Vec<Verdict> {
+        let mut all = self.limits_of_model(question);
+        all.extend(changes::unmeasured(self.report).into_iter().map(|kind| {
+            let why =
+                format!("predictions of this kind ({kind}) were never held against a real kernel");
+            Verdict::limit(Grade::Low, "the kind of question", why)
+        }));
+        all
+    }
+
+    /// What limits what is known of the recorded kernel's model.
+    fn limits_of_model(&self, question: Question) -> Vec<Verdict> {
         let mut all = vec![];
         if let Some(name) = self.kernel.guessed_settings.first() {
             all.push(Verdict::limit(
@@ -232,11 +253,6 @@ impl<'a> Judged<'a> {
                 format!("fewer than {ENOUGH_SNAPSHOTS} say little"),
             ));
         }
-        all.extend(changes::unmeasured(self.report).into_iter().map(|kind| {
-            let why =
-                format!("predictions of this kind ({kind}) were never held against a real kernel");
-            Verdict::limit(Grade::Low, "the kind of question", why)
-        }));
         all
     }
 
@@ -331,6 +347,7 @@ pub fn trust(report: &Report) -> Trust {
         ));
     }
     Trust {
+        model: judged.as_ref().and_then(Judged::model),
         questions: Question::ALL.map(of).into(),
         sentences,
     }

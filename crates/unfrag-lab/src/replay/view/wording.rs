@@ -249,7 +249,9 @@ pub fn notes(report: &Report) -> Vec<String> {
             format!("{}: {note}", names.join(", "))
         }
     });
-    std::iter::once(start_sentence(report)).chain(said).collect()
+    std::iter::once(start_sentence(report))
+        .chain(said)
+        .collect()
 }
 
 /// How much better than counting a measure is: a phrase for a table.
@@ -288,8 +290,15 @@ pub fn recording_sentence(report: &Report) -> String {
 
 /// What was replayed, and under what, in one sentence.
 pub fn head_sentence(report: &Report) -> String {
-    let recording = recording_sentence(report);
-    let recording = recording.trim_end_matches('.');
+    let r = &report.recording;
+    let recording = format!(
+        "{}: kernel {}, {}, {}, {} events",
+        printable(&r.file),
+        printable(&r.kernel_release),
+        bytes(r.managed_bytes),
+        duration(r.seconds),
+        thousands(r.events)
+    );
     if report.mode == "observe" {
         return format!("{recording}; every frame where the trace put it.");
     }

@@ -169,16 +169,36 @@ const BLOCKS: f64 = 8.0;
 
 /// All of them, in the order in which they are shown.
 pub const QUANTITIES: [Quantity; 19] = [
-    total("thp_fault_alloc", "huge pages given at page faults", REQUESTS),
-    total("thp_fault_fallback", "page faults refused a huge page", REQUESTS),
-    total("fallbacks", "requests served from blocks of another type (fallbacks)", REQUESTS),
+    total(
+        "thp_fault_alloc",
+        "huge pages given at page faults",
+        REQUESTS,
+    ),
+    total(
+        "thp_fault_fallback",
+        "page faults refused a huge page",
+        REQUESTS,
+    ),
+    total(
+        "fallbacks",
+        "requests served from another type (fallbacks)",
+        REQUESTS,
+    ),
     total("allocstall", "waits for reclaim", REQUESTS),
     total("compact_stall", "waits for compaction", REQUESTS),
     total("compact_success", "compactions that succeeded", REQUESTS),
     total("compact_fail", "compactions in vain", REQUESTS),
     total("pgmigrate_success", "pages moved by compaction", PAGES),
-    total("pgsteal_kswapd", "pages freed in the background (kswapd)", PAGES),
-    total("pgsteal_direct", "pages freed by those who waited (direct reclaim)", PAGES),
+    total(
+        "pgsteal_kswapd",
+        "pages freed in the background (kswapd)",
+        PAGES,
+    ),
+    total(
+        "pgsteal_direct",
+        "pages freed while waiting (direct reclaim)",
+        PAGES,
+    ),
     level(
         "free_pages_end",
         "free pages at the end",
