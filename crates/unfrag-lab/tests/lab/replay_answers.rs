@@ -102,7 +102,7 @@ fn each_kind_of_answer_is_said_first() {
             unknown(),
             Says::CannotSay,
             &[
-                "Cannot say whether 2.6.32 would be better or worse: the bar of the difference is wider than the difference.",
+                "Cannot say whether 2.6.32 would be better or worse: what was recorded lies within what four of five such hosts should have.",
             ],
         ),
         (
@@ -305,6 +305,37 @@ fn how_well_the_model_follows_does_not_depend_on_what_else_was_asked() {
     assert_eq!(last(&report), Says::Follows);
     report.kernels[1].what_if.as_mut().unwrap().comparisons = 0;
     assert_eq!(last(&report), Says::Follows);
+}
+
+#[test]
+fn that_nothing_happened_is_said_only_where_all_of_it_was_counted() {
+    let nothing = |known: usize| {
+        let mut report = own();
+        let what_if = report.kernels[0].what_if.as_mut().unwrap();
+        let change = what_if.changes.remove(0);
+        let names = [
+            "thp_fault_alloc",
+            "thp_fault_fallback",
+            "allocstall",
+            "compact_stall",
+        ];
+        let all = names.iter().enumerate().map(|(i, name)| Change {
+            name,
+            asked: 0.0,
+            recorded: (i < known).then_some(0.0),
+            ..change.clone()
+        });
+        what_if.changes = all.collect();
+        first(&report).sentences.join(" ")
+    };
+    assert!(nothing(4).contains("Nobody waited for memory"));
+    for known in 0..4 {
+        assert!(
+            !nothing(known).contains("Nobody"),
+            "{known}: {}",
+            nothing(known)
+        );
+    }
 }
 
 /// A bar of what was never measured is a guess, and the answer itself says so.

@@ -101,18 +101,18 @@ fn summary(report: &Report) -> String {
     for text in told.answer.paragraphs() {
         paragraph(&mut out, "answer", &text);
     }
-    out.push_str("<p class=\"trust\">How far to trust this:</p>\n<ul class=\"trust\">\n");
+    out.push_str("<div class=\"trust\">\n<p>How far to trust this:</p>\n<ul>\n");
     for trusted in &told.trust.questions {
         let (of, word) = (trusted.question.words(), trusted.word());
         let class = word.replace(' ', "-");
         let because = escape(&trusted.because);
         let _ = writeln!(
             out,
-            "<li>{of}: <span class=\"grade {class}\">{word}</span>. {because}</li>"
+            "<li><span class=\"grade {class}\">{word}</span> for {of}. {because}</li>"
         );
     }
-    out.push_str("</ul>\n");
-    paragraph(&mut out, "trust", &told.trust.sentences.join(" "));
+    let rest = escape(&told.trust.sentences.join(" "));
+    let _ = writeln!(out, "</ul>\n<p>{rest}</p>\n</div>");
     out
 }
 

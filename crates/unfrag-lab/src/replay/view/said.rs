@@ -12,7 +12,7 @@ use super::grade::Grade;
 use super::trust::Trust;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::what_if::change::BEGIN_DIFFERENTLY;
+use crate::replay::answer::what_if::change::{BAR_IS_WIDER, BEGIN_DIFFERENTLY};
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 use crate::report::number::thousands;
@@ -227,8 +227,8 @@ impl Sayer<'_> {
                 format!("{m} {what}, on the host {h}")
             })
             .collect();
-        match (told.is_empty(), some.is_empty()) {
-            (true, _) => None,
+        match (told.len() == HAPPENED.len(), some.is_empty()) {
+            (false, true) => None,
             (_, true) => Some(
                 "Nobody waited for memory or asked for a huge page, on the host or in the model."
                     .into(),
@@ -392,6 +392,12 @@ fn reasons(what_if: &WhatIf) -> String {
         .filter(|c| !changes::is_of_nothing(c))
         .filter_map(|c| c.reason.as_deref())
         .filter(|r| *r != BEGIN_DIFFERENTLY)
+        .map(|r| match r {
+            BAR_IS_WIDER => {
+                "what was recorded lies within what four of five such hosts should have"
+            }
+            other => other,
+        })
         .collect();
     let all: Vec<&str> = all.into_iter().collect();
     match all.is_empty() {

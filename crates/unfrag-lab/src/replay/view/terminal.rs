@@ -119,11 +119,10 @@ impl Page<'_> {
         if self.detail == Detail::All {
             return all;
         }
-        let rows = |t: &SideBySide| t.rows.iter().filter(|r| !r.values.is_empty()).count();
         let (_, zero) = side_by_side::without_zeros(all.clone());
         let (short, _) = side_by_side::without_zeros(of(Detail::Short));
         self.left_out.zero += zero;
-        self.left_out.other += (rows(&all) - zero).saturating_sub(rows(&short));
+        self.left_out.other += (rows_of(&all) - zero).saturating_sub(rows_of(&short));
         short
     }
 
@@ -145,6 +144,7 @@ impl Page<'_> {
         let report = self.report;
         let table = self.shown(|detail| side_by_side::zone_table(report, zone, detail));
         if !self.has_kernels(&table) {
+            self.left_out.other += rows_of(&table);
             return;
         }
         let title = format!(
@@ -178,7 +178,7 @@ impl Page<'_> {
                 )
             })
             .collect();
-        if !small.is_empty() {
+        if !small.is_empty() && self.kernels().next().is_some() {
             let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
             self.push_wrapped(out, "", &text);
         }
@@ -188,6 +188,7 @@ impl Page<'_> {
         let report = self.report;
         let table = self.shown(|detail| side_by_side::totals_table(report, detail));
         if !self.has_kernels(&table) {
+            self.left_out.other += rows_of(&table);
             return;
         }
         self.push_title(out, "Whole replay");
@@ -503,6 +504,11 @@ impl Page<'_> {
     fn bullet(&self) -> &'static str {
         if self.screen.unicode { "• " } else { "- " }
     }
+}
+
+/// Rows with values.
+fn rows_of(table: &SideBySide) -> usize {
+    table.rows.iter().filter(|r| !r.values.is_empty()).count()
 }
 
 fn or_dash(value: Option<String>) -> String {

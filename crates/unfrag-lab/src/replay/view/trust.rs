@@ -323,13 +323,6 @@ pub fn trust(report: &Report) -> Trust {
         None => Trusted::unmeasured(question, unmeasured(report)),
     };
     let mut sentences = vec![];
-    if report.mode == "observe" {
-        sentences.push(
-            "Frames were put where the trace says, so this checks the recording and predicts \
-             nothing."
-                .into(),
-        );
-    }
     sentences.extend(judged.as_ref().map(Judged::sentence));
     sentences.extend(changes::sources(report));
     if report.recording.seconds < DAY {
@@ -364,6 +357,9 @@ fn share(report: &Report) -> Option<String> {
 
 /// Why nothing was measured.
 pub(super) fn unmeasured(report: &Report) -> &'static str {
+    if report.mode == "observe" {
+        return "Nothing was predicted: every frame is where the trace put it.";
+    }
     match report.kernels.iter().any(|k| k.recorded_era) {
         true => {
             "The recorded kernel was asked for under other settings, memory or another beginning than it had, and no \

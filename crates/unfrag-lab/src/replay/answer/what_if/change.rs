@@ -14,6 +14,9 @@ use super::quantity::Quantity;
 pub const BEGIN_DIFFERENTLY: &str =
     "the replays begin differently, so that their ends cannot be compared";
 
+/// Why nothing is said of a difference that its bar hides.
+pub const BAR_IS_WIDER: &str = "the bar of the difference is wider than the difference";
+
 /// Values of a number, one for each replay.
 pub(super) struct Values<'v> {
     /// On the recorded host.
@@ -111,7 +114,7 @@ fn judge(change: &Change, quantity: &Quantity, v: &Values<'_>) -> Result<Verdict
         _ if low >= from - most && high <= from + most => Ok(Verdict::Same),
         _ if low > from => Ok(Verdict::More),
         _ if high < from => Ok(Verdict::Less),
-        _ => Err("the bar of the difference is wider than the difference"),
+        _ => Err(BAR_IS_WIDER),
     }
 }
 
