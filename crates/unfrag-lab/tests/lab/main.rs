@@ -31,6 +31,7 @@ mod profile;
 mod quiet_time;
 mod recording_support;
 mod recordings;
+mod replay_answers;
 mod replays;
 mod report_html;
 mod report_support;
