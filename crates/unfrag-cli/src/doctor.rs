@@ -6,7 +6,10 @@ use gate::Gate;
 
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
-use crate::output::{Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, shell_word, write_file};
+use crate::output::{
+    Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, shell_word,
+    write_file,
+};
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line, line};
@@ -83,9 +86,6 @@ pub struct Args {
     /// Print every table as well: zones, what stands in the way, slab caches, counters, withheld memory
     #[arg(long, conflicts_with_all = ["json", "map"])]
     all: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// The answer to `--huge`.
