@@ -10,6 +10,8 @@ use unfrag_lab::era::settings::Setting;
 use unfrag_lab::error::{Asked, Error as LabError, Result};
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::{moments, recordings};
+use unfrag_lab::replay::view::detail::Detail;
+use unfrag_lab::replay::view::said::Told;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self as lab_replay, Watch};
 use unfrag_lab::report::screen::Screen;
@@ -187,7 +189,7 @@ pub fn replay(
         let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))
             .map_err(|e| e.about(&path))?;
         Ok(Answer {
-            json: json(&report)?,
+            json: json(&Told::of(&report))?,
             view: Box::new(Replay(report)),
         })
     })
@@ -201,10 +203,10 @@ impl View for Replay {
         if self.0.observe.is_some() {
             return observed::render(&self.0, screen.width).into_string();
         }
-        terminal::render(&self.0, &screen).into_string()
+        terminal::render(&self.0, &screen, Detail::Short).into_string()
     }
     fn html(&self) -> Option<String> {
-        Some(html::render(&self.0))
+        Some(html::render(&self.0, Detail::Short))
     }
     fn svg(&self) -> Option<String> {
         Some(svg::render(&self.0))

@@ -6,7 +6,10 @@ use gate::Gate;
 
 use crate::failure::{Failure, Result};
 use crate::no_kernel::NoKernel;
-use crate::output::{Console, Screen, Text, check_not_input, name_of, shell_word, write_file};
+use crate::output::{
+    Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, shell_word,
+    write_file,
+};
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line, line};
@@ -75,7 +78,7 @@ pub struct Args {
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = |text: &str| interval(text, 0.0))]
     seconds: f64,
     /// Draw the memory map instead: every pageblock by what holds it
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "huge"])]
     map: bool,
     /// Write the memory map as one HTML page that needs no network
     #[arg(long, value_name = "FILE")]
@@ -83,9 +86,6 @@ pub struct Args {
     /// Print every table as well: zones, what stands in the way, slab caches, counters, withheld memory
     #[arg(long, conflicts_with_all = ["json", "map"])]
     all: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// The answer to `--huge`.
@@ -119,8 +119,13 @@ fn done(args: &Args) -> Result<ExitCode> {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
-    let is_json = args.json || args.gate.is_json();
-    let console = Console::beside([("--html", args.html.as_deref())], is_json)?;
+    let console = Console::beside([("--html", args.html.as_deref())], args.gate.is_json())?;
+    if args.gate.line().is_some() && args.html.as_deref().is_some_and(is_stdout) {
+        return Err(Failure::usage(
+            "--html and the answer in one line both go to the standard output",
+            "give --html the name of a file",
+        ));
+    }
     args.kernel.check()?;
     if let Some(release) = &args.release {
         Era::of(release).map_err(|e| {
@@ -162,7 +167,11 @@ fn done(args: &Args) -> Result<ExitCode> {
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             predict::predict(&mut examined.diagnosis, &recording, &name)?;
         }
-        show(args, &examined, evidence.covered.as_ref(), needs, console)?;
+        match show(args, &examined, evidence.covered.as_ref(), needs, console) {
+            // As above.
+            Err(Failure::ReaderGone) if args.gate.is_one_line() => {}
+            shown => shown?,
+        }
     }
     if let Some(path) = &args.html {
         say_line(format!("wrote {}", name_of(path)));
@@ -190,13 +199,17 @@ fn show(
             commands,
         }
     });
-    if args.json || args.gate.is_json() {
+    if args.gate.is_json() {
         let json = Json {
             huge: answer,
             needs,
             diagnosis: d,
         };
-        return console.print_json(&Within::of(covered, &json));
+        let json = Within::of(covered, &json);
+        return match args.gate.is_one_line() {
+            true => print_json_line(&json),
+            false => console.print_json(&json),
+        };
     }
     if args.map {
         return console.print(map::terminal(x, &screen));

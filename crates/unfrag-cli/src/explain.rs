@@ -1,7 +1,7 @@
 //! `unfrag explain`: why allocations failed, from a kernel log.
 
 use crate::failure::{Failure, Result};
-use crate::output::{print, print_json, shell_word};
+use crate::output::{print, print_json, print_json_line, shell_word};
 use crate::progress::Progress;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Say in one line of at most 80 signs whether anything failed; exit status 0 no failure, 1 failures, 3 not known, as
-    /// lines were not understood or are missing, 2 the log cannot be read
+    /// lines were not understood or are missing, 2 the log cannot be read. With --json the line is JSON
     #[arg(long)]
     check: bool,
 }
@@ -60,7 +60,8 @@ fn done(args: &Args) -> Result<ExitCode> {
     };
     let found = found::found(&answer);
     let printed = match (args.json, args.check) {
-        (true, _) => print_json(&answer),
+        (true, true) => print_json_line(&answer),
+        (true, false) => print_json(&answer),
         (false, true) => print(format!("{}\n", found.line)),
         (false, false) => print(text::render(&answer)),
     };

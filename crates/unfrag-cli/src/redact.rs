@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, name_of};
 use crate::quantity::{bytes, counted, thousands};
+use crate::window::{WindowArgs, line};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::recordings::is_unfrag;
@@ -14,11 +15,12 @@ use unfrag_linux::{Error, segments};
 /// Make a recording that can be shared: the same answers, and nobody's names
 ///
 /// Names of programs, numbers of processes, devices and files, and addresses become numbers, the same ones throughout.
-/// Paths, command lines, and whatever no answer is made of are left out. Names of the kernel's threads, events, caches
+/// Paths, command lines, and whatever no answer is made of are left out. With --from or --to only that window is in it. Names of the kernel's threads, events, caches
 /// and counters stay, and its release. Says what was taken out.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  unfrag redact samples/gcc-768M.unfrag shared.unfrag")]
+#[command(after_help = "Examples:
+  unfrag redact samples/gcc-768M.unfrag shared.unfrag
+  unfrag redact samples/gcc-768M.unfrag some.unfrag --from 10s --to 20s")]
 pub struct Args {
     /// An .unfrag file, or a directory of segments
     #[arg(value_name = "IN")]
@@ -26,6 +28,8 @@ pub struct Args {
     /// The .unfrag file to write; - for the standard output
     #[arg(value_name = "OUT")]
     to: PathBuf,
+    #[command(flatten)]
+    window: WindowArgs,
 }
 
 /// Carries it out.
@@ -53,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     check_beside(&args.to, &args.from)?;
     let progress = Progress::new("redacting");
-    let done = redact(&args.from, &args.to)?;
+    let done = redact(&args.from, &args.to, &args.window.window())?;
     drop(progress);
     let head = format!(
         "{}: {}, {}\n",
@@ -61,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
         bytes(done.file_bytes),
         counted(done.events, "event")
     );
-    console.print(head + &said(&done.removed))
+    console.print(head + &line(Some(&done.covered), "") + &said(&done.removed))
 }
 
 /// Refuses a file in the directory of segments that is read: it would be one of them.

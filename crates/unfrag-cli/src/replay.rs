@@ -16,6 +16,8 @@ use unfrag_eras::kernel;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::replay::answer::ensemble;
+use unfrag_lab::replay::view::detail::Detail;
+use unfrag_lab::replay::view::said::Told;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self, Report};
 use unfrag_linux::Error;
@@ -84,6 +86,9 @@ pub struct Args {
     /// Memory for what is made of the recording's events; what exceeds it goes to a temporary file
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "128M")]
     memory_budget: u64,
+    /// Show every number, zeros and those of which nothing can be said, too
+    #[arg(long)]
+    all: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -275,18 +280,22 @@ fn options(args: &Args) -> replay::Options {
 }
 
 fn write(args: &Args, report: &Report, covered: Option<&Covered>, console: Console) -> Result<()> {
-    let put = |path: &Option<PathBuf>, render: fn(&Report) -> String| match path {
-        Some(path) => write_file(path, render(report).as_bytes()),
-        None => Ok(()),
+    let detail = match args.all {
+        true => Detail::All,
+        false => Detail::Short,
     };
-    put(&args.html, html::render)?;
-    put(&args.svg, svg::render)?;
+    if let Some(path) = &args.html {
+        write_file(path, html::render(report, detail).as_bytes())?;
+    }
+    if let Some(path) = &args.svg {
+        write_file(path, svg::render(report).as_bytes())?;
+    }
     if args.json {
-        console.print_json(&Within::of(covered, report))?;
+        console.print_json(&Within::of(covered, &Told::of(report)))?;
     } else {
         let text = match report.observe {
             Some(_) => observed::render(report, console.screen().width.min(110)),
-            None => terminal::render(report, &console.screen()),
+            None => terminal::render(report, &console.screen(), detail),
         };
         console.print(below_line(covered, BEGINS, &text))?;
     }

@@ -7,6 +7,7 @@ use crate::output::Text;
 use crate::quantity::nanoseconds;
 use chrono::{DateTime, Days, Local, NaiveDate, Offset, TimeZone};
 use serde::Serialize;
+use std::path::Path;
 use unfrag_linux::segments::{Covered, CoveredData, Moment, Window};
 use unfrag_linux::snapshots;
 
@@ -74,12 +75,67 @@ fn ahead_of_utc(date: u64) -> i64 {
     i64::from(offset.fix().local_minus_utc()) * 1_000_000_000
 }
 
-/// The date, in nanoseconds since 1970, of what this host's clock shows then; the earlier of two. `None` where the clock
-/// was put forward over it.
-fn by_own_clock(shown: u64) -> Option<u64> {
-    let shown = DateTime::from_timestamp_nanos(i64::try_from(shown).ok()?).naive_utc();
-    let date = Local.from_local_datetime(&shown).earliest()?;
-    u64::try_from(date.timestamp_nanos_opt()?).ok()
+/// The date, in nanoseconds since 1970, of what this host's clock shows then; the earlier of two.
+///
+/// # Errors
+/// Says why there is none: the clock was put forward over it, or no clock here goes so far.
+fn by_own_clock(shown: u64) -> Result<u64, &'static str> {
+    const FAR: &str = "is no time of this host's clock, which goes from 1970 to 2262";
+    let shown = i64::try_from(shown).map_err(|_| FAR)?;
+    let shown = DateTime::from_timestamp_nanos(shown).naive_utc();
+    let date = Local
+        .from_local_datetime(&shown)
+        .earliest()
+        .ok_or("is no time by this host's clock, which was put forward over it")?;
+    let date = date
+        .timestamp_nanos_opt()
+        .and_then(|ns| u64::try_from(ns).ok());
+    date.ok_or(FAR)
+}
+
+/// Directories of time zones, as the C library and others have them.
+const ZONES: [&str; 3] = ["/usr/share/zoneinfo", "/lib/zoneinfo", "/etc/zoneinfo"];
+
+/// Checks that the time zone that is set is one, as else times would silently be those of UTC.
+///
+/// # Errors
+/// Names it.
+fn check_zone(zone: Option<&str>) -> Result<(), String> {
+    let Some(zone) = zone.filter(|z| !z.is_empty()) else {
+        return Ok(());
+    };
+    let file = zone.strip_prefix(':').unwrap_or(zone);
+    let is_file = match file.starts_with('/') {
+        true => Path::new(file).is_file(),
+        false => ZONES.iter().any(|d| Path::new(d).join(file).is_file()),
+    };
+    match is_file || ["UTC", "UTC0", "GMT", "localtime"].contains(&file) || is_rule(zone) {
+        true => Ok(()),
+        false => Err(format!(
+            "TZ={zone} is no time zone of this host; give dates in UTC, such as 2026-11-28T06:00Z, or set TZ"
+        )),
+    }
+}
+
+/// Whether a time zone is stated as a rule: a name of three letters or more, or one in brackets, and how far it is behind
+/// UTC, such as `CET-1CEST,M3.5.0,M10.5.0/3` or `<+03>-3`.
+fn is_rule(zone: &str) -> bool {
+    let rest = match zone.strip_prefix('<').and_then(|z| z.split_once('>')) {
+        Some((name, rest)) if name.len() >= 3 => rest,
+        Some(_) => return false,
+        None => {
+            let rest = zone.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            if zone.len() - rest.len() < 3 {
+                return false;
+            }
+            rest
+        }
+    };
+    let offset = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    offset.starts_with(|c: char| c.is_ascii_digit())
+        && rest
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-:,./<>".contains(&b))
 }
 
 /// What `--from` and `--to` take.
@@ -87,6 +143,11 @@ fn by_own_clock(shown: u64) -> Option<u64> {
 /// # Errors
 /// Says what a moment looks like.
 fn moment(text: &str) -> Result<Moment, String> {
+    let zone = std::env::var_os("TZ").map(|z| z.to_string_lossy().into_owned());
+    let is_of_utc = text.contains('-') && !with_zone(text).1.is_empty();
+    if !is_of_utc && nanoseconds(text).is_err() {
+        check_zone(zone.as_deref())?;
+    }
     moment_on(text, Local::now().date_naive())
 }
 
@@ -97,8 +158,10 @@ fn moment_on(text: &str, today: NaiveDate) -> Result<Moment, String> {
              2026-11-28T06:00 or 2026-11-28T06:00Z, or a time after the beginning such as 90m or 26h"
         )
     };
-    let skipped =
-        || format!("`{text}` is no time by this host's clock, which was put forward over it");
+    let at = |shown: u64| {
+        let date = by_own_clock(shown).map_err(|why| format!("`{text}` {why}"));
+        date.map(Moment::At)
+    };
     let (day, rest) = match text.split_once(' ').unwrap_or((text, "")) {
         ("today", rest) => (Some(today), rest),
         ("yesterday", rest) => (today.checked_sub_days(Days::new(1)), rest),
@@ -116,9 +179,7 @@ fn moment_on(text: &str, today: NaiveDate) -> Result<Moment, String> {
         let midnight = midnight
             .and_then(|ns| u64::try_from(ns).ok())
             .ok_or_else(bad)?;
-        return by_own_clock(midnight.saturating_add(time))
-            .map(Moment::At)
-            .ok_or_else(skipped);
+        return at(midnight.saturating_add(time));
     }
     if let Some(time) = of_day(text) {
         return Ok(Moment::OfDay(time));
@@ -136,13 +197,32 @@ fn moment_on(text: &str, today: NaiveDate) -> Result<Moment, String> {
                 .iter()
                 .find_map(|d| snapshots::date(&format!("{d}{zone}")))
         };
+        let date = parsed(zone).ok_or_else(|| no_date(date).unwrap_or_else(bad))?;
         return match zone {
-            "" => by_own_clock(parsed("").ok_or_else(bad)?).ok_or_else(skipped),
-            zone => parsed(zone).ok_or_else(bad),
-        }
-        .map(Moment::At);
+            "" => at(date),
+            _ => Ok(Moment::At(date)),
+        };
     }
     nanoseconds(text).map(Moment::After).map_err(|_| bad())
+}
+
+/// Why what looks like a date is none.
+fn no_date(text: &str) -> Option<String> {
+    let day = text.get(..10)?;
+    let mut parts = day.split('-').map(|part| part.parse::<u32>().ok());
+    let (Some(year), Some(month), Some(day_of), None) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next())
+    else {
+        return None;
+    };
+    let exists = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day_of).is_some();
+    Some(match exists {
+        false => format!("there is no day {day}; give one such as 2026-11-28, or 2026-11-28T06:00"),
+        true if !(1970..2554).contains(&year) => {
+            format!("{day} is out of range: dates go from 1970 to 2553, and without a zone to 2262")
+        }
+        true => return None,
+    })
 }
 
 /// A date without its zone, and the zone, if there is one.
@@ -218,16 +298,54 @@ mod tests {
             "2:3:4:5",
             ":",
             "02:",
-            "2026-13-01",
-            "2026-02-29",
-            "2026-11-31T06:00Z",
             "2026-11-28T06:00X",
+            "2026-11-28T24:00",
             "today 26h",
             "nan",
             "1e3",
         ] {
             let why = moment_on(bad, today).unwrap_err();
             assert!(why.contains("02:00"), "{bad}: {why}");
+        }
+        for (bad, part) in [
+            ("2026-13-01", "there is no day 2026-13-01"),
+            ("2026-02-29", "there is no day 2026-02-29"),
+            ("2026-11-31T06:00Z", "there is no day 2026-11-31"),
+            ("1969-12-31", "out of range"),
+            ("9999-01-01T00:00Z", "out of range"),
+            ("2600-01-01", "out of range"),
+            ("2300-01-01T06:00", "goes from 1970 to 2262"),
+            ("2262-04-13", "goes from 1970 to 2262"),
+        ] {
+            let why = moment_on(bad, today).unwrap_err();
+            assert!(why.contains(part), "{bad}: {why}");
+        }
+        assert!(moment_on("2300-01-01T06:00Z", today).is_ok());
+    }
+
+    #[test]
+    fn a_time_zone_that_is_none_is_named() {
+        for zone in [
+            None,
+            Some(""),
+            Some("UTC"),
+            Some(":UTC"),
+            Some("CET-1CEST,M3.5.0,M10.5.0/3"),
+            Some("EST5EDT"),
+            Some("<+03>-3"),
+        ] {
+            assert_eq!(check_zone(zone), Ok(()), "{zone:?}");
+        }
+        for zone in [
+            "Mars/Olympus",
+            "XY1",
+            "alice",
+            "<>1",
+            "/nonexistent",
+            "CET-",
+        ] {
+            let why = check_zone(Some(zone)).unwrap_err();
+            assert!(why.contains(zone) && why.contains("06:00Z"), "{why}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The allocation calls of the C library, over unfrag's heap: a shared object for `LD_PRELOAD`.
 //!
 //! ```console
-//! $ LD_PRELOAD=target/release/libunfrag_malloc.so sqlite3 :memory: 'select sqlite_version()'
+//! $ LD_PRELOAD=target/dist/libunfrag_malloc.so sqlite3 :memory: 'select sqlite_version()'
 //! ```
 //!
 //! Each call keeps to the C standard and POSIX, and where these are silent to what glibc documents: sizes of zero get

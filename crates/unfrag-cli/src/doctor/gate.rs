@@ -26,23 +26,38 @@ pub struct Gate {
     #[arg(long, conflicts_with = "map")]
     check: bool,
     /// For other programs: nagios and npd (node-problem-detector) have one line and their own exit statuses, nfd (node
-    /// feature discovery) has labels, json is --json. Without --check, text, json and nfd end with 0, whatever the answer
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, conflicts_with = "json")]
+    /// feature discovery) has labels, json is --json. Without --check, text, json and nfd end with 0, whatever the answer;
+    /// with it JSON is one line
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, conflicts_with_all = ["json", "map"])]
     format: Format,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// The exit status where the options themselves are wrong: for Nagios a 2 would be *critical*, which is an answer.
+/// The exit status where the options themselves are wrong: for Nagios a 2 would be *critical*, which is an answer. A
+/// program that reads a line gets one.
 pub fn status_of_wrong_options(status: u8) -> u8 {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let is_nagios = words.iter().any(|w| w == "--format=nagios")
-        || words
-            .windows(2)
-            .any(|w| w[0] == "--format" && w[1] == "nagios");
-    if status != 2 || !is_nagios || words.first().is_none_or(|w| w != "doctor") {
-        return status;
+    let is_asked = |name: &str| {
+        let joined = format!("--format={name}");
+        words.iter().any(|w| *w == *joined)
+            || words
+                .windows(2)
+                .any(|w| w[0] == "--format" && w[1] == *name)
+    };
+    let formats = [
+        ("nagios", Printed::Nagios),
+        ("npd", Printed::NodeProblemDetector),
+    ];
+    let format = formats.iter().find(|(name, _)| is_asked(name));
+    match format {
+        Some((_, format)) if status == 2 && words.first().is_some_and(|w| w == "doctor") => {
+            let _ = print(format.print_misused());
+            format.unreadable()
+        }
+        _ => status,
     }
-    let _ = print(Printed::Nagios.print_unreadable());
-    Printed::Nagios.unreadable()
 }
 
 /// Who reads the answer.
@@ -77,12 +92,18 @@ impl Gate {
 
     /// Whether all is printed as JSON.
     pub fn is_json(&self) -> bool {
-        self.format == Format::Json
+        self.json || self.format == Format::Json
+    }
+
+    /// Whether all of it is to be one line.
+    pub fn is_one_line(&self) -> bool {
+        self.check
     }
 
     /// The short answer that is asked for; `None` where all is shown.
     pub fn line(&self) -> Option<Printed> {
         match self.format {
+            _ if self.is_json() => None,
             Format::Nagios => Some(Printed::Nagios),
             Format::Npd => Some(Printed::NodeProblemDetector),
             Format::Nfd => Some(Printed::NodeFeatureDiscovery),
@@ -146,9 +167,13 @@ impl Gate {
     pub fn settled(&self, done: Result<ExitCode>) -> Result<ExitCode> {
         match (done, self.statuses()) {
             (Err(failure), Some(format)) => {
+                let line = match failure {
+                    Failure::Usage { .. } => format.print_misused(),
+                    _ => format.print_unreadable(),
+                };
                 failure.report();
                 // Who reads the line reads it here as well; the status stays if nobody does.
-                let _ = print(format.print_unreadable());
+                let _ = print(line);
                 Ok(ExitCode::from(format.unreadable()))
             }
             (done, _) => done,

@@ -272,6 +272,61 @@ fn wrong_needs_are_answered_with_what_is_right() {
     }
 }
 
+/// Each pair of what asks for a status and what asks for an output: one of them is never given up silently.
+#[test]
+fn a_status_goes_with_each_output_or_is_refused_with_it() {
+    let host = host();
+    let scratch = tempfile::tempdir().unwrap();
+    let map = scratch.path().join("map.html");
+    let map = map.to_str().unwrap();
+    for (needs, status, verdict) in [
+        ("199x4M", 0, "yes"),
+        ("200x4M", 1, "no"),
+        ("25x32M", 3, "unknown"),
+    ] {
+        for how in [
+            &["--json"][..],
+            &["--format", "json"],
+            &["--format=json"],
+            &["--json", "--html", map],
+        ] {
+            let words = [&["--need", needs, "--check"], how].concat();
+            let (code, out, err) = doctor(host.path(), &words);
+            assert_eq!(code, Some(status), "{words:?}: {err}");
+            assert_eq!(out.lines().count(), 1, "{words:?}: {out}");
+            let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(json["needs"]["verdict"], verdict, "{words:?}");
+            assert_eq!(json["diagnosis"]["zones"][0]["node"], 0, "{words:?}");
+        }
+        let (code, out, err) = doctor(host.path(), &["--need", needs, "--check", "--html", map]);
+        assert_eq!(code, Some(status), "{err}");
+        assert_eq!(out.lines().count(), 1, "{out}");
+        assert!(fs::read_to_string(map).unwrap().contains("<html"));
+    }
+    for words in [
+        "--need 1x2M --check --map",
+        "--huge 1 --check --map",
+        "--huge 1 --map",
+        "--map --format json",
+        "--huge 1 --map --format nfd",
+        "--need 1x2M --check --json --format json",
+        "--need 1x2M --check --html -",
+        "--need 1x2M --check --json --html -",
+        "--need 1x2M --format nfd --html -",
+        "--check --json",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let (code, out, err) = doctor(host.path(), &words);
+        assert_eq!((code, &out[..]), (Some(2), ""), "{words:?}: {err}");
+    }
+    let out = run(&["explain", "--check", "--json", LOG]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stdout);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert!(json["reports"].is_array(), "{said}");
+}
+
 /// By a page size that is not the host's, sixteen times as much would be free.
 #[test]
 fn nothing_is_promised_by_another_page_size_than_the_hosts() {
@@ -289,18 +344,30 @@ fn nothing_is_promised_by_another_page_size_than_the_hosts() {
 }
 
 #[test]
-fn wrong_options_are_no_answer_for_nagios() {
+fn wrong_options_are_no_answer_and_those_who_read_a_line_get_one() {
     let host = host();
-    for words in [
-        "--need 1x3M --format nagios",
-        "--format=nagios --need 0x2M",
-        "--need 1x2M --format nagios --nonsense",
-        "--format nagios",
+    for (format, unknown, status) in [
+        ("nagios", "MEMORY UNKNOWN - wrong options\n", 3),
+        ("npd", "not known: wrong options\n", 2),
     ] {
-        let words: Vec<&str> = words.split(' ').collect();
-        let (code, out, err) = doctor(host.path(), &words);
-        let unknown = "MEMORY UNKNOWN - cannot be read\n";
-        assert_eq!((code, &out[..]), (Some(3), unknown), "{words:?}: {err}");
+        for words in [
+            "--need 1x3M --format FORMAT",
+            "--format=FORMAT --need 0x2M",
+            "--need 1x2M --format FORMAT --nonsense",
+            "--need 1x2M --format FORMAT --json",
+            "--format FORMAT",
+            "--need 1x2M --format FORMAT --html -",
+        ] {
+            let words = words.replace("FORMAT", format);
+            let words: Vec<&str> = words.split(' ').collect();
+            let (code, out, err) = doctor(host.path(), &words);
+            assert_eq!(
+                (code, &out[..]),
+                (Some(status), unknown),
+                "{words:?}: {err}"
+            );
+            assert!(!err.is_empty(), "{words:?}");
+        }
     }
     assert_eq!(
         doctor(host.path(), &["--format", "nagios", "--help"]).0,

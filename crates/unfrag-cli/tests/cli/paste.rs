@@ -78,6 +78,23 @@ fn each_line(text: &str, change: impl Fn(&str) -> String) -> String {
     text.lines().map(|l| change(l) + "\n").collect()
 }
 
+/// Lines of at most 60 signs, as mailers encode them: longer ones are broken with a `=` at the end.
+fn quoted_printable(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.replace('=', "=3D").replace("vm.", "vm=2E");
+        let mut rest = line.as_str();
+        while rest.len() > 60 {
+            // An encoded sign is not broken.
+            let at = rest[57..60].find('=').map_or(60, |at| 57 + at);
+            out += &format!("{}=\r\n", &rest[..at]);
+            rest = &rest[at..];
+        }
+        out += &format!("{rest}\r\n");
+    }
+    out
+}
+
 /// What a text goes through on its way.
 fn on_its_way(text: &str) -> Vec<(&'static str, String)> {
     let quote = |text: &str| each_line(text, |l| format!("> {l}"));
@@ -124,6 +141,40 @@ fn on_its_way(text: &str) -> Vec<(&'static str, String)> {
             ),
         ),
         ("twice", format!("{text}\nand again\n\n{text}")),
+        ("quoted-printable", quoted_printable(text)),
+        (
+            "quoted, then quoted-printable",
+            quoted_printable(&quote(text)),
+        ),
+        ("quoted-printable, quoted", quote(&quoted_printable(text))),
+        ("lines broken as HTML does", text.replace('\n', "<br>\n")),
+        (
+            "lines broken as HTML does, alone",
+            text.replace('\n', "<br/>"),
+        ),
+        (
+            "a web page",
+            format!(
+                "<html><body class=\"a:1\"><p>Hello</p><div dir=\"ltr\">{}</div></body></html>",
+                text.replace('\n', "</div><div>")
+            ),
+        ),
+        (
+            "a quote in HTML",
+            each_line(text, |l| {
+                format!("&gt;&nbsp;{}<br />", l.replace(' ', "&nbsp;"))
+            }),
+        ),
+        ("preformatted", format!("<pre><code>{text}</code></pre>")),
+        (
+            "a string of JSON",
+            format!("{{\"body\": \"{}\"}}", text.replace('\n', "\\n")),
+        ),
+        ("signs without width", text.replace(':', ":\u{200b}")),
+        (
+            "spoken of below",
+            format!("{text}\nSuch text begins with unfragpaste:1 , as you see.\n"),
+        ),
         ("code in lines", each_line(text, |l| format!("`{l}`"))),
     ]
 }
@@ -204,14 +255,19 @@ fn planted(dir: &Path) {
         "version",
         "Linux version 6.1.0-alice-web3 (alice@web3.example.org) (gcc /home/alice/bin) #1\n",
     );
-    add("vmstat", "alice_stalls 5\ncompact_alice@web3 7\n");
+    add(
+        "vmstat",
+        "alice_stalls 5\ncompact_alice@web3 7\ncompact_4711 8\nthp_alice 9\nallocstall_web3 10\npgalloc_dma4711 11\n",
+    );
     add("meminfo", "AliceMem:  5 kB\n/home/alice: 7 kB\n");
     add("buddyinfo", "Node 0, zone    alice      1      2      3\n");
     add(
         "slabinfo",
         "alice_cache 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n\
          dentry(12:alice.service) 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n\
-         kmalloc-alice 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n",
+         kmalloc-alice 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n\
+         kmalloc-31337k 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n\
+         kmalloc-rnd-4711-64 9000000 9000000 4096 8 8 : tunables 0 0 0 : slabdata 1125000 1125000 0\n",
     );
     add(
         "sysctl-vm",
@@ -232,7 +288,9 @@ fn it_names_nobody() {
     planted(&dir);
     let paste = stdout(&["paste", dir.to_str().unwrap()]);
     let small = paste.to_lowercase();
-    for planted in ["alice", "web3", "example", "home", "/", "@", "0x", "gcc"] {
+    for planted in [
+        "alice", "web3", "example", "home", "/", "@", "0x", "gcc", "4711", "31337",
+    ] {
         assert!(!small.contains(planted), "{planted}: {paste}");
     }
     assert!(
@@ -297,6 +355,116 @@ fn a_damaged_one_is_refused_and_what_is_missing_named() {
         };
         let changed = format!("{}{other}{}", &whole[..at], &whole[at + 1..]);
         refused(&format!("unfragpaste:1 {changed}"), "a changed digit");
+    }
+}
+
+/// Words of a part, with the last word of it, as the writer makes them.
+fn parts(paste: &str) -> Vec<String> {
+    let words: Vec<&str> = paste.split_whitespace().collect();
+    let is_part = |w: &&&str| w.starts_with("part:");
+    words
+        .chunk_by(|_, next| !is_part(&next))
+        .filter(|words| is_part(&&words[0]))
+        .map(|words| words.join(" "))
+        .collect()
+}
+
+#[test]
+fn a_part_under_another_name_is_missing_and_never_none_of_it() {
+    let paste = stdout(&["paste", SAMPLE]);
+    for part in ["buddyinfo", "zoneinfo", "meminfo", "vmstat", "pagetypeinfo"] {
+        let doctor = |text: &str| {
+            let out = given(&["doctor", "-"], text.as_bytes());
+            (out.status.code(), text_of(&out))
+        };
+        let other = &part.replace("info", "inf0").replace("vmstat", "vmstaf");
+        // In its own place, in the first line, or in both.
+        let (status, said) =
+            doctor(&paste.replace(&format!("part:{part}"), &format!("part:{other}")));
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains(&format!("{part} is missing")), "{said}");
+        let (head, tail) = paste.split_once("part:").unwrap();
+        let (status, said) = doctor(&format!("{}part:{tail}", head.replace(part, other)));
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains(&format!("{other} is missing")), "{said}");
+        let (status, said) = doctor(&paste.replace(part, other));
+        assert_eq!(status, Some(0), "{said}");
+        assert!(
+            said.contains(&format!(
+                "{other}: no part that this release of unfrag reads"
+            )),
+            "{said}"
+        );
+        // A part that is there twice is one too many.
+        let twice = parts(&paste)
+            .into_iter()
+            .find(|p| p.starts_with(&format!("part:{part}")))
+            .unwrap();
+        let (status, said) = doctor(&paste.replace("unfragend", &format!("{twice} unfragend")));
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains(&format!("{part} is there twice")), "{said}");
+    }
+}
+
+fn text_of(out: &std::process::Output) -> String {
+    text(&out.stdout) + &text(&out.stderr)
+}
+
+#[test]
+fn of_several_pastes_the_answer_says_which_it_is_about() {
+    let rec = sample();
+    let first = stdout(&["paste", SAMPLE, "--snapshot", &rec.snapshots[0].name]);
+    let last = stdout(&["paste", SAMPLE]);
+    let both = format!("{last}\nand an hour ago\n\n{first}");
+    for command in ["doctor", "inspect"] {
+        let out = given(&[command, "-"], both.as_bytes());
+        let said = text_of(&out);
+        assert!(out.status.success(), "{said}");
+        assert!(said.contains("paste 2 of 2"), "{command}: {said}");
+        assert!(
+            said.contains("paste 1 of 2: the last one in the text is read"),
+            "{command}: {said}"
+        );
+    }
+    let head = given(&["doctor", "-"], both.as_bytes());
+    assert!(
+        text(&head.stdout)
+            .lines()
+            .next()
+            .unwrap()
+            .contains("paste 2 of 2")
+    );
+    assert_eq!(diagnosis(&both), diagnosis(&first));
+    // One that is there twice is one.
+    let again = format!("{last}\n{last}");
+    let out = given(&["doctor", "-"], again.as_bytes());
+    assert!(!text_of(&out).contains("of 2"));
+    // The one that is damaged is named, and no other is read in its place.
+    let out = given(
+        &["doctor", "-"],
+        format!("{last}\n{}", &first[..first.len() / 2]).as_bytes(),
+    );
+    let said = text_of(&out);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("paste 2 of 2 was damaged on its way"),
+        "{said}"
+    );
+}
+
+#[test]
+fn lines_joined_with_commas_are_refused_with_the_way_out() {
+    let paste = stdout(&["paste", SAMPLE]);
+    for joint in [", ", "; ", ",\n"] {
+        let joined = paste.replace('\n', joint);
+        let out = given(&["doctor", "-"], joined.as_bytes());
+        let said = text_of(&out);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("signs between its lines that are not its own, such as commas"),
+            "{said}"
+        );
+        assert!(said.contains("line by line"), "{said}");
     }
 }
 

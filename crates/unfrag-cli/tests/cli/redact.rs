@@ -166,3 +166,32 @@ fn an_input_is_not_overwritten_and_what_is_no_recording_is_refused() {
     assert!(!Path::new(&at("new.unfrag")).exists());
     fails(&["redact", &own], 2, &["OUT"]);
 }
+
+#[test]
+fn a_window_alone_is_written_and_said() {
+    let scratch = tempfile::tempdir().unwrap();
+    let to = scratch.path().join("some.unfrag");
+    let to = to.to_str().unwrap();
+    let window = ["--from", "2s", "--to", "4s"];
+    let said = stdout(&[&["redact", SAMPLE, to], &window[..]].concat());
+    assert!(said.contains("Window: from 2s to 4s"), "{said}");
+    let (old, new) = (
+        file::read(&root().join(SAMPLE)).unwrap(),
+        file::read(Path::new(to)).unwrap(),
+    );
+    let first = old.events.time[0];
+    let inside = |t: &&u64| (2_000_000_000..4_000_000_000).contains(&(*t - first));
+    let wanted: Vec<u64> = old.events.time.iter().filter(inside).copied().collect();
+    assert!(!wanted.is_empty());
+    assert_eq!(new.events.time, wanted);
+    assert!(new.snapshots.len() < old.snapshots.len());
+    let counted = |path: &str, more: &[&str]| {
+        json(&[&["summary", path, "--json"], more].concat())["events"].clone()
+    };
+    assert_eq!(counted(to, &[]), counted(SAMPLE, &window));
+    fails(
+        &["redact", SAMPLE, to, "--from", "9h"],
+        1,
+        &["the recording is from 0s to"],
+    );
+}

@@ -194,3 +194,101 @@ fn the_sample_fits_its_promise() {
     assert_eq!(recording.events.len(), 1_509_360);
     assert_eq!(recording.snapshots.len(), 153);
 }
+
+/// Numbers of a sentence with their digits behind the point; names of kernels, sizes of blocks and settings are none.
+fn numbers(sentence: &str) -> Vec<(f64, i32)> {
+    let mut text = sentence.to_string();
+    for name in ["2.6.32", "6.18", "6.1", "2 MiB", "32 KiB", "4 KiB"] {
+        text = text.replace(name, "");
+    }
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
+    let words = words.map(|w| w.trim_matches(['.', ',']).replace(',', ""));
+    let words = words.filter(|w| !w.is_empty());
+    words
+        .map(|w| {
+            let digits = w.split_once('.').map_or(0, |(_, d)| d.len() as i32);
+            (w.parse().unwrap(), digits)
+        })
+        .collect()
+}
+
+/// All numbers of a part of a report.
+fn values(of: &Value, all: &mut Vec<f64>) {
+    match of {
+        Value::Number(n) => all.extend(n.as_f64().map(f64::abs)),
+        Value::Array(items) => items.iter().for_each(|v| values(v, all)),
+        Value::Object(items) => items.values().for_each(|v| values(v, all)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_number_of_the_answer_is_one_of_the_json() {
+    for kernels in ["6.1", "6.1,6.18", "2.6.32"] {
+        let words = ["replay", SAMPLE, "--kernel", kernels];
+        let report = json(&[&words[..], &["--json"]].concat());
+        let answers = report["answer"]["kernels"].as_array().unwrap();
+        let mut known = vec![];
+        values(&report["answer"], &mut known);
+        // Pages of the answer are MiB in its sentences.
+        known.extend(known.clone().iter().map(|pages| pages / 256.0));
+        for kernel in report["kernels"].as_array().unwrap() {
+            values(&kernel["what_if"]["changes"], &mut known);
+        }
+        for part in [
+            "snapshots",
+            "seconds",
+            "share_of_allocations",
+            "lost_events",
+        ] {
+            values(&report["recording"][part], &mut known);
+        }
+        let shown = stdout(&words);
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = flat(&shown);
+        for answer in answers {
+            let sentences = answer["sentences"].as_array().unwrap();
+            let said: Vec<&str> = sentences.iter().map(|s| s.as_str().unwrap()).collect();
+            assert!(shown.contains(&said.join(" ")), "{shown}");
+            for (n, digits) in said.iter().flat_map(|s| numbers(s)) {
+                let near = 0.5001 * 10f64.powi(-digits);
+                let is_known = known.iter().any(|k| (k - n).abs() <= near);
+                assert!(is_known, "{kernels}: {n} of {said:?}");
+            }
+        }
+        for question in report["trust"]["questions"].as_array().unwrap() {
+            let because = question["because"].as_str().unwrap();
+            assert!(shown.contains(&flat(because)), "{because}");
+            if let Some(error) = question["error"].as_f64() {
+                let percent = numbers(because).into_iter();
+                let mut percent = percent.filter(|(_, digits)| *digits > 0);
+                assert!(
+                    percent.any(|(n, _)| (n - error * 100.0).abs() < 0.01),
+                    "{because}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_answer_is_the_second_line_and_what_to_ask_next_the_last() {
+    let (_dir, path) = short();
+    let out = unfrag()
+        .args(["replay", &path])
+        .env("COLUMNS", "200")
+        .output()
+        .unwrap();
+    let shown = text(&out.stdout);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("short.unfrag: kernel 6.1"), "{shown}");
+    assert!(lines[1].starts_with("Answer: "), "{shown}");
+    assert!(shown.contains("\nTrust: "), "{shown}");
+    assert!(
+        lines.last().is_some_and(|l| l.starts_with("Next: ")),
+        "{shown}"
+    );
+    let all = stdout(&["replay", &path, "--all"]);
+    assert!(all.lines().count() > lines.len() + 30);
+    assert!(all.contains("compact_stall") && !shown.contains("compact_stall"));
+}

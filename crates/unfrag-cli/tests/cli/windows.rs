@@ -186,6 +186,82 @@ fn inputs(dir: &Path) -> (Laid, Laid) {
     (pages, slab)
 }
 
+/// A snapshot is taken before the first event: it is of the beginning.
+#[test]
+fn from_the_beginning_on_is_all_of_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    let mut rec = dated(sample());
+    let first = rec.events.time[0].saturating_add_signed(rec.meta.snapshot_offset_ns);
+    for file in &mut rec.snapshots[0].files {
+        file.time = Some((first - SECOND, first - SECOND));
+    }
+    let path = dir.join("r.unfrag");
+    file::write(&rec, &path).unwrap();
+    for command in ["inspect", "summary", "doctor"] {
+        let all = unfrag()
+            .arg(command)
+            .arg(&path)
+            .arg("--json")
+            .output()
+            .unwrap();
+        let some = unfrag()
+            .arg(command)
+            .arg(&path)
+            .args(["--from", "0", "--json"])
+            .output()
+            .unwrap();
+        let json = |out: &[u8]| -> Value { serde_json::from_slice(out).unwrap() };
+        assert_eq!(json(&some.stdout), json(&all.stdout), "{command}");
+    }
+}
+
+#[test]
+fn dates_that_are_none_are_told_apart() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("r.unfrag");
+    file::write(&dated(sample()), &path).unwrap();
+    let said = |zone: &str, from: &str| {
+        let out = unfrag()
+            .env("TZ", zone)
+            .args(["inspect", "--from", from])
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(2), "{from}");
+        text(&out.stderr)
+    };
+    for (zone, from, part) in [
+        (ZONE, "2026-02-30", "there is no day 2026-02-30"),
+        (ZONE, "2300-01-01", "goes from 1970 to 2262"),
+        (ZONE, "2026-03-29 02:30", "was put forward over it"),
+        (
+            "Mars/Olympus",
+            "2026-11-28T06:00",
+            "TZ=Mars/Olympus is no time zone",
+        ),
+        ("Mars/Olympus", "06:00", "TZ=Mars/Olympus is no time zone"),
+        (
+            "Mars/Olympus",
+            "yesterday",
+            "TZ=Mars/Olympus is no time zone",
+        ),
+    ] {
+        let err = said(zone, from);
+        assert!(err.contains(part), "{zone} {from}: {err}");
+    }
+    // What needs no clock of this host is answered.
+    for from in ["2026-11-28T06:00Z", "1s"] {
+        let out = unfrag()
+            .env("TZ", "Mars/Olympus")
+            .args(["inspect", "--from", from])
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{from}: {}", text(&out.stderr));
+    }
+}
+
 #[test]
 fn every_command_takes_every_window_of_every_input_and_says_what_it_is() {
     let scratch = tempfile::tempdir().unwrap();

@@ -41,6 +41,37 @@ pub struct Advice {
     pub prediction: Option<String>,
     /// The prediction as numbers.
     pub predicted: Option<Predicted>,
+    /// Huge pages that the command makes, where it changes another number than theirs.
+    pub huge_pages: Option<MadeHugePages>,
+}
+
+/// Huge pages that a command makes beside the number that it changes, and what makes more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MadeHugePages {
+    /// For certain.
+    pub at_least: u64,
+    /// By itself; `null` where no file tells.
+    pub at_most: Option<u64>,
+    /// With compaction after it; `null` where no file tells.
+    pub at_most_with_compaction: Option<u64>,
+    /// What helps if that is not enough, as a clause.
+    pub more: String,
+}
+
+impl MadeHugePages {
+    /// As a sentence, for huge pages of so many bytes.
+    pub fn in_words(&self, size: u64) -> String {
+        let (least, size) = (thousands(self.at_least), bytes(size));
+        let (Some(most), Some(with)) = (self.at_most, self.at_most_with_compaction) else {
+            return format!("of {size}, not known how many: page flags would tell");
+        };
+        format!(
+            "{least} to {} more of {size} by itself, up to {} with compaction after it; not enough: {}",
+            thousands(most),
+            thousands(with),
+            self.more
+        )
+    }
 }
 
 /// Advice that is not given.

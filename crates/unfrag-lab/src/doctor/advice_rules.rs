@@ -66,6 +66,7 @@ fn look(command: &str, reason: String, cost: &str) -> (Advice, Standing) {
         cost: cost.into(),
         prediction: None,
         predicted: None,
+        huge_pages: None,
     };
     (advice, Standing::Given)
 }

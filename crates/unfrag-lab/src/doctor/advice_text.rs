@@ -95,12 +95,12 @@ pub(super) fn advice(d: &Diagnosis, out: &mut Text) {
         let _ = writeln!(out, "  {}", nothing(d));
     }
     for a in &d.advice {
-        one(a, "", out);
+        one(a, "", d, out);
     }
-    not_given(&d.candidates, "not yet: ", "needs", out);
-    not_given(&d.withdrawn, "withdrawn: ", "against it", out);
+    not_given(&d.candidates, "not yet: ", "needs", d, out);
+    not_given(&d.withdrawn, "withdrawn: ", "against it", d, out);
     for a in &d.if_more_is_needed {
-        one(a, "if more huge pages are needed: ", out);
+        one(a, "if more huge pages are needed: ", d, out);
     }
     if !d.advice_lacks.is_empty() {
         let _ = writeln!(
@@ -111,14 +111,14 @@ pub(super) fn advice(d: &Diagnosis, out: &mut Text) {
     }
 }
 
-fn not_given(all: &[NotGiven], lead: &str, what: &str, out: &mut Text) {
+fn not_given(all: &[NotGiven], lead: &str, what: &str, d: &Diagnosis, out: &mut Text) {
     for n in all {
-        one(&n.advice, lead, out);
+        one(&n.advice, lead, d, out);
         let _ = writeln!(out, "    {what}: {}", printable(&n.why_not));
     }
 }
 
-fn one(a: &Advice, lead: &str, out: &mut Text) {
+fn one(a: &Advice, lead: &str, d: &Diagnosis, out: &mut Text) {
     let now = a
         .current
         .as_ref()
@@ -127,6 +127,10 @@ fn one(a: &Advice, lead: &str, out: &mut Text) {
     let _ = writeln!(out, "    why:  {}", printable(&a.reason));
     if let Some(change) = &a.change {
         let _ = writeln!(out, "    changes: {}", printable(&change.in_words()));
+    }
+    if let Some(made) = &a.huge_pages {
+        let made = made.in_words(d.huge_page_bytes);
+        let _ = writeln!(out, "    huge pages: {}", printable(&made));
     }
     let _ = writeln!(out, "    cost: {}", a.cost);
     if let Some(p) = &a.prediction {

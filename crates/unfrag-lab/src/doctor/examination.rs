@@ -12,6 +12,7 @@ use super::examined::Examined;
 use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
 use super::history;
+use super::hugetlb::{self, Pool};
 use super::late_memory;
 use super::memory_blocks;
 use super::obstacles::obstacles;
@@ -27,7 +28,7 @@ use super::zone_blocks::ZoneBlocks;
 use crate::era::Era;
 use crate::error::Result;
 use crate::host::{Host, Unread, Zone, settings};
-use crate::report::number::bytes;
+use crate::report::number::{bytes, free_of};
 use std::sync::Arc;
 use unfrag_eras::{Rules, preset};
 use unfrag_linux::procfs::MemInfo;
@@ -86,6 +87,9 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     unread.extend(settings::unread(&host.settings));
     notes.extend(e.nodes.iter().filter_map(node_amounts));
     notes.extend(zones.iter().filter_map(Zone::beginning_alone));
+    let default = hugetlb::by_meminfo(host);
+    let pools = hugetlb::known(&e.pools, &default);
+    notes.extend(pools.filter_map(Pool::contradiction));
     let watch = Watch::new(e);
     let pins = withheld::pins(host);
     let unpluggable = e.memory_blocks.as_ref().and_then(|memory| {
@@ -215,11 +219,10 @@ pub(super) fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
 
 /// What a node has, by its own `meminfo`.
 fn node_amounts((node, meminfo): &(u32, MemInfo)) -> Option<String> {
-    let size = |name: &str| Some(bytes(meminfo.get(name)?.saturating_mul(1024)));
+    let size = |name: &str| Some(meminfo.get(name)?.saturating_mul(1024));
     Some(format!(
-        "node {node}: {} free of {}, by its meminfo",
-        size("MemFree")?,
-        size("MemTotal")?
+        "node {node}: {}, by its meminfo",
+        free_of(size("MemFree")?, size("MemTotal")?)
     ))
 }
 

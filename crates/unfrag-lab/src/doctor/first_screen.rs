@@ -3,11 +3,11 @@
 //! Invariant: what happens while the host is watched and what happened since boot are never in one sentence; every number
 //! is one of the diagnosis; below `DO:` a line is a command, or a comment of the shell.
 
-use super::advice::{Advice, NotGiven};
-use super::advice_text::{nothing_to_change, while_watched};
-use super::answer::{preparing, what_would_tell};
+use super::advice_text::while_watched;
+use super::answer::what_would_tell;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::frames::FrameUse;
+use super::to_do;
 use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
@@ -42,63 +42,42 @@ pub struct Asked<'a> {
 pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
     let mut out = Text::new();
     out.push_head(screen, &title(d, asked.is_now));
-    let mut paragraph = |label: &str, text: &str| {
-        if !text.is_empty() {
-            wrapped(
-                &mut out,
-                Place::Hanging("  "),
-                screen.width,
-                &format!("{label}{text}"),
-            );
-        }
-    };
-    let (now, is) = match asked.is_now {
-        true => ("NOW: ", "is"),
-        false => ("THEN: ", "was"),
-    };
-    paragraph(now, &happening(d, asked.is_now, is));
+    let when = if asked.is_now { "NOW: " } else { "THEN: " };
+    paragraph(&mut out, screen, when, &happening(d, asked.is_now));
     for risk in at_risk(d) {
-        paragraph("  ", &risk);
+        paragraph(&mut out, screen, "  ", &risk);
     }
-    let size = bytes(d.huge_page_bytes);
-    paragraph(
-        &format!("HUGE PAGES of {size}: "),
-        &huge_pages(d, asked.is_now),
-    );
-    paragraph("CAUSE: ", &cause(d));
-    if let Some(text) = caches(d) {
-        paragraph("  ", &text);
-    }
+    let size = format!("HUGE PAGES of {}: ", bytes(d.huge_page_bytes));
+    paragraph(&mut out, screen, &size, &huge_pages(d, asked.is_now));
+    paragraph(&mut out, screen, "CAUSE: ", &cause(d));
+    paragraph(&mut out, screen, "  ", &caches(d).unwrap_or_default());
     for w in d.withheld.iter().filter(|w| is_set_aside(&w.name)) {
-        paragraph("SET ASIDE: ", &w.text);
+        paragraph(&mut out, screen, "SET ASIDE: ", &printable(&w.text));
     }
-    to_do(d, screen, &mut out);
-    let mut paragraph = |label: &str, text: &str| {
-        if !text.is_empty() {
-            wrapped(
-                &mut out,
-                Place::Hanging("  "),
-                screen.width,
-                &format!("{label}{text}"),
-            );
-        }
-    };
-    paragraph("HISTORY since boot, no reason to act now: ", &history(d));
-    paragraph("SETTINGS: ", &settings(d));
+    to_do::push(d, screen, &mut out);
+    let since = "HISTORY since boot, no reason to act now: ";
+    paragraph(&mut out, screen, since, &history(d));
+    paragraph(&mut out, screen, "SETTINGS: ", &settings(d));
     for note in &d.notes {
-        paragraph("NOTE: ", &printable(note));
+        paragraph(&mut out, screen, "NOTE: ", &printable(note));
     }
-    paragraph("NOT SEEN: ", &not_seen(d));
+    paragraph(&mut out, screen, "NOT SEEN: ", &not_seen(d));
     if !asked.has_tables {
-        paragraph(
-            "MORE: ",
-            &format!(
-                "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
-                asked.command
-            ),
+        let more = format!(
+            "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
+            asked.command
         );
+        paragraph(&mut out, screen, "MORE: ", &more);
     }
     out
+}
+
+/// Appends a paragraph; of no text none.
+fn paragraph(out: &mut Text, screen: &Screen, label: &str, text: &str) {
+    if !text.is_empty() {
+        let text = format!("{label}{text}");
+        wrapped(out, Place::Hanging("  "), screen.width, &text);
+    }
 }
 
 fn title(d: &Diagnosis, is_now: bool) -> String {
@@ -169,7 +148,8 @@ const SIGNS: [Sign; 5] = [
 ];
 
 /// Whether anything is wrong at this moment.
-fn happening(d: &Diagnosis, is_now: bool, is: &str) -> String {
+fn happening(d: &Diagnosis, is_now: bool) -> String {
+    let is = if is_now { "is" } else { "was" };
     let mut said: Vec<String> = d.zones.iter().filter_map(|z| short(z, d, is)).collect();
     if said.len() > ZONES {
         let more = said.len() - ZONES;
@@ -388,112 +368,6 @@ fn is_set_aside(name: &str) -> bool {
     ["hugetlb_idle", "highatomic", "kexec"]
         .iter()
         .any(|n| name.starts_with(n))
-}
-
-fn to_do(d: &Diagnosis, screen: &Screen, out: &mut Text) {
-    let lead = match (d.advice.is_empty(), d.advice_lacks.is_empty()) {
-        (false, _) => "DO: as root".to_owned(),
-        (true, true) => format!("DO: {}.", nothing_to_change(d)),
-        (true, false) => format!(
-            "DO: nothing by what was seen; not judged, as not seen: {}.",
-            d.advice_lacks.join(", ")
-        ),
-    };
-    wrapped(out, Place::Hanging("  "), screen.width, &lead);
-    let mut one = |a: &Advice, lead: &str, last: &str| {
-        let mut text = lead.to_owned();
-        if let Some(change) = &a.change {
-            text += &printable(&change.in_words());
-        } else if let (Some(from), Some(to)) = (&a.current, &a.value) {
-            let _ = write!(text, "from {} to {}", printable(from), printable(to));
-        } else {
-            text += &printable(&a.reason);
-        }
-        let _ = write!(text, "; cost: {}{last}", a.cost);
-        wrapped(out, Place::Each("    # "), screen.width, &text);
-        let _ = writeln!(out, "    {}", printable(&a.command));
-    };
-    for a in &d.advice {
-        let why = format!("; why: {}", printable(&a.reason));
-        one(
-            a,
-            "",
-            if a.change.is_some() || a.value.is_some() {
-                &why
-            } else {
-                ""
-            },
-        );
-    }
-    for a in &d.if_more_is_needed {
-        one(a, "if more huge pages are needed: ", "");
-    }
-    for (what, n, cost, commands) in more(d) {
-        let text = format!("up to {} huge pages, by {what}; cost: {cost}", thousands(n));
-        wrapped(out, Place::Each("    # "), screen.width, &text);
-        let _ = writeln!(out, "    {}", commands.join("; "));
-    }
-    for NotGiven { advice, why_not } in &d.candidates {
-        let text = format!(
-            "not yet: {}; needs {}",
-            in_short(advice),
-            printable(why_not)
-        );
-        wrapped(out, Place::Each("    # "), screen.width, &text);
-    }
-}
-
-/// What makes more huge pages, by the forecast: how, how many then, the cost and the commands.
-fn more(d: &Diagnosis) -> Vec<(&'static str, u64, &'static str, Vec<String>)> {
-    let f = &d.huge_pages;
-    let is_advised = |word: &str| {
-        let mut all = d.advice.iter().chain(&d.if_more_is_needed);
-        all.any(|a| a.command.contains(word))
-    };
-    let (Some(now), Some(compacted)) = (f.now, f.after_compaction) else {
-        return vec![];
-    };
-    // Where compaction gives nothing the kernel may have none.
-    if compacted <= now || is_advised("compact_memory") {
-        return vec![];
-    }
-    let compaction = (
-        "compaction",
-        compacted,
-        "a CPU is busy for seconds",
-        preparing(d, false, true),
-    );
-    let dropping = f.after_reclaim.filter(|&n| n > compacted).map(|n| {
-        (
-            "dropping caches and compaction",
-            n,
-            "what was cached is read from disk again",
-            preparing(d, true, true),
-        )
-    });
-    std::iter::once(compaction).chain(dropping).collect()
-}
-
-/// What an advice would do, where its command is not to be carried out yet.
-fn in_short(a: &Advice) -> String {
-    let now = a
-        .current
-        .as_ref()
-        .map_or(String::new(), |c| format!(" (now {})", printable(c)));
-    match (&a.setting, &a.value) {
-        (Some(setting), Some(value)) => {
-            format!("{} = {}{now}", printable(setting), printable(value))
-        }
-        _ => match (
-            a.command.contains("drop_caches"),
-            a.command.contains("compact_memory"),
-        ) {
-            (true, true) => "dropping caches and compacting memory".into(),
-            (true, false) => "dropping caches".into(),
-            (false, true) => "compacting memory".into(),
-            (false, false) => printable(&a.command),
-        },
-    }
 }
 
 fn history(d: &Diagnosis) -> String {

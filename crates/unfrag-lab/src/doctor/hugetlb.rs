@@ -4,6 +4,7 @@
 
 use crate::host::Host;
 use crate::host::files::{self, Files};
+use crate::report::number::{bytes, thousands};
 use serde::Serialize;
 
 /// Sizes of huge pages in KiB, of all architectures: powers of two from the first to the second.
@@ -30,6 +31,33 @@ impl Pool {
     /// Free and promised to nobody.
     pub fn idle(&self) -> u64 {
         self.free.saturating_sub(self.reserved)
+    }
+
+    /// Whether no part of it is more than the whole: counters are read one after the other, and copies may be of two hosts.
+    pub fn agrees(&self) -> bool {
+        let Pool {
+            total,
+            free,
+            reserved,
+            surplus,
+            ..
+        } = *self;
+        let of_nodes = self.nodes.iter().all(|(_, total, free)| free <= total);
+        free <= total && reserved <= free && surplus <= total && of_nodes
+    }
+
+    /// That it does not agree; `None` if it does.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        (!self.agrees()).then(|| {
+            format!(
+                "the hugetlb pool of {} pages: {} in all by one number, {} free, {} reserved and {} surplus by others, which contradict each other, or are not of one moment: what is idle is not known",
+                bytes(self.size),
+                thousands(self.total),
+                thousands(self.free),
+                thousands(self.reserved),
+                thousands(self.surplus)
+            )
+        })
     }
 
     /// What has to be set so that all idle ones are given back.
@@ -75,6 +103,15 @@ pub(super) fn pools(from: &dyn Files, nodes: &[u32]) -> Vec<Pool> {
     };
     let [first, last] = SIZES;
     (first..=last).filter_map(|n| one(1 << n)).collect()
+}
+
+/// The pools that sysfs told, or else the default one by meminfo.
+pub(super) fn known<'a>(
+    told: &'a [Pool],
+    by_meminfo: &'a Option<Pool>,
+) -> impl Iterator<Item = &'a Pool> {
+    told.iter()
+        .chain(by_meminfo.iter().filter(|_| told.is_empty()))
 }
 
 /// The default pool, by meminfo: what is known where sysfs is not there.

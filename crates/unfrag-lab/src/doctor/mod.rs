@@ -13,7 +13,7 @@
 //! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `thp_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; `needs`: whether large blocks are wanted; [`predict`]: what a replay predicts for it.
 //! - [`withheld`]: memory that is not for everybody; [`hugetlb`]: pools; [`memory_blocks`]: what cannot be unplugged; [`features`]: what else reclaims.
 //! - [`examine`] (`examination`, `examined`): all of it in order. `late_memory`: memory that no zone manages yet. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
-//! - [`first_screen`]: the answer for people; [`text`], `advice_text`, `answer`, [`map`]: all that it is by.
+//! - [`first_screen`], `to_do`: the answer for people; [`text`], `advice_text`, `answer`, [`map`]: all that it is by.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
 //! it. What could not be seen is `null` and named in `unread`, never guessed, and never counts as all-clear.
@@ -50,6 +50,7 @@ pub mod slabs;
 mod standing;
 pub mod text;
 mod thp_advice;
+mod to_do;
 pub mod watch;
 pub mod withheld;
 pub mod work;

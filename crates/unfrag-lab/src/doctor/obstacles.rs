@@ -2,8 +2,18 @@
 
 use super::diagnosis::Obstacle;
 use super::forecast::KernelFeatures;
-use super::frames::FrameUse;
+use super::frames::{BLOCK_FRAMES, BlockUse, FrameUse};
 use super::zone_blocks::ZoneBlocks;
+
+/// Pageblocks in which nothing is but slab and what is free: all that freeing slab can make whole if nothing is moved.
+pub(super) fn held_by_slab<'a>(zones: impl Iterator<Item = &'a ZoneBlocks>) -> u64 {
+    let is_held = |b: &&BlockUse| {
+        let free = b.of(FrameUse::Free) + b.of(FrameUse::PerCpu);
+        let slab = b.of(FrameUse::Slab);
+        slab > 0 && usize::from(free + slab) == BLOCK_FRAMES
+    };
+    zones.flat_map(|z| &z.blocks).filter(is_held).count() as u64
+}
 
 /// Uses of frames that spoil pageblocks, those that alone spoil most first.
 pub(super) fn obstacles<'a>(

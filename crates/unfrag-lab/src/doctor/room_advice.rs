@@ -3,16 +3,18 @@
 //! Invariant: the reason names each number that speaks for it, and which requests it concerns; the change is what the forecast
 //! has for the very command. Where that is no gain, the advice is withdrawn.
 
-use super::advice::{Advice, Change, Lasts, Sure, Unit};
+use super::advice::{Advice, Change, Lasts, MadeHugePages, Sure, Unit};
 use super::answer::{DROP, preparing};
-use super::diagnosis::{Diagnosis, ZoneDiagnosis};
+use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::needs::{needs, past_needs};
+use super::obstacles::held_by_slab;
 use super::slabs;
 use super::standing::Standing;
 use super::watch::Watch;
 use crate::report::number::{bytes, thousands};
+use std::sync::Arc;
 
 /// Share of blocks that slab alone spoils, above which it is worth shrinking.
 const SPOILED_SHARE: f64 = 0.10;
@@ -95,6 +97,7 @@ pub(super) fn make_room(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Option<(A
         cost: cost.into(),
         prediction: None,
         predicted: None,
+        huge_pages: None,
     };
     Some((advice, standing))
 }
@@ -172,7 +175,30 @@ pub(super) fn shrink(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
                 .into(),
         prediction: None,
         predicted: None,
+        huge_pages: Some(made_of_slab(d, e, slab)),
     })
+}
+
+/// Huge pages that freeing slab makes: none for sure, as page flags do not show which of its objects are in use.
+fn made_of_slab(d: &Diagnosis, e: &Evidence, slab: &Obstacle) -> MadeHugePages {
+    let blocks = e.blocks.as_ref();
+    let held = blocks.map(|all| held_by_slab(all.iter().map(Arc::as_ref)));
+    let f = &d.huge_pages;
+    let (now, all) = (f.now, f.after_reclaim.max(f.by_asking_again));
+    let more = match now.zip(all).filter(|(now, all)| all > now) {
+        Some((now, all)) => format!(
+            "unfrag doctor --huge {all} has the commands for {} in all, without slab; now there are {}",
+            thousands(all),
+            thousands(now)
+        ),
+        None => "end programs, or set huge pages aside at boot (hugepages=)".into(),
+    };
+    MadeHugePages {
+        at_least: 0,
+        at_most: held,
+        at_most_with_compaction: held.map(|held| held.max(slab.blocks_alone)),
+        more,
+    }
 }
 
 /// Whether nothing that is free is in blocks of a huge page's size.

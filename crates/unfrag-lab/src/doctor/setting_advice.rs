@@ -34,6 +34,7 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
         cost,
         prediction: None,
         predicted: None,
+        huge_pages: None,
     }
 }
 

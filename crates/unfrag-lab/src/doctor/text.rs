@@ -8,7 +8,7 @@ use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
 use crate::geometry::Geometry;
-use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::number::{bytes, duration, free_of, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
@@ -232,14 +232,14 @@ fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
 }
 
 fn zone_title(z: &ZoneDiagnosis, page_size: u64) -> String {
-    let size = |pages: u64| bytes(pages.saturating_mul(page_size));
-    let of = z
-        .managed_pages
-        .map_or(String::new(), |m| format!(" of {}", size(m)));
-    let free = z.free_pages.map_or("free memory not known".into(), |n| {
-        format!("{} free", size(n))
-    });
-    format!("Node {}, zone {}: {free}{of}", z.node, printable(&z.zone))
+    let size = |pages: u64| pages.saturating_mul(page_size);
+    let said = match (z.free_pages, z.managed_pages) {
+        (Some(free), Some(managed)) => free_of(size(free), size(managed)),
+        (Some(free), None) => format!("{} free", bytes(size(free))),
+        (None, Some(managed)) => format!("free memory not known of {}", bytes(size(managed))),
+        (None, None) => "free memory not known".into(),
+    };
+    format!("Node {}, zone {}: {said}", z.node, printable(&z.zone))
 }
 
 fn huge_pages(d: &Diagnosis, out: &mut Text) {

@@ -32,6 +32,7 @@ fn thp_defrag(
         cost: cost.into(),
         prediction: None,
         predicted: None,
+        huge_pages: None,
     }
 }
 

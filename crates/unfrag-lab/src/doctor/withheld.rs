@@ -46,8 +46,9 @@ pub(super) fn withheld(e: &Evidence, pins: &Pins, blocks: Option<&Unpluggable>) 
     all.extend(closed_to_pins(e, pins));
     all.extend(handed_over(&e.host));
     all.extend(e.host.zones.iter().filter_map(|z| highatomic(&e.host, z)));
-    let default = hugetlb::by_meminfo(&e.host).filter(|_| e.pools.is_empty());
-    all.extend(e.pools.iter().chain(&default).flat_map(pool));
+    let default = hugetlb::by_meminfo(&e.host);
+    let pools = hugetlb::known(&e.pools, &default);
+    all.extend(pools.filter(|p| p.agrees()).flat_map(pool));
     all.extend(page_cache(&e.host));
     all.extend(blocks.and_then(kept_blocks));
     all
@@ -160,7 +161,9 @@ fn highatomic(host: &Host, zone: &Zone) -> Option<Withheld> {
     let kept = zone.highatomic_huge().filter(|&n| n > 0)?;
     let all = zone.whole_blocks(zone.huge_order)?;
     let size = host.geometry.huge_page_bytes();
-    (kept.saturating_mul(2) >= all).then(|| Withheld {
+    // More than all of them: the two files are not of one moment.
+    let is_part = kept <= all;
+    (is_part && kept.saturating_mul(2) >= all).then(|| Withheld {
         name: format!("highatomic of zone {}, node {}", zone.name, zone.node),
         bytes: kept.saturating_mul(size),
         text: format!(

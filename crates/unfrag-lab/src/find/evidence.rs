@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 use unfrag_linux::Error;
+use unfrag_linux::paste::is_of_several;
 use unfrag_linux::procfs::{SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::Window;
@@ -70,7 +71,7 @@ pub(crate) fn of_chosen(
         covered,
     } = held;
     let place = match all.len() {
-        1 => source.clone(),
+        1 if !is_of_several(&all[at]) => source.clone(),
         _ => format!("{source}, snapshot {}", all[at].name),
     };
     let mut evidence =

@@ -201,7 +201,7 @@ impl Host {
         info.map_or(vec![], whole::nodes_with_gaps)
     }
 
-    /// Zones of which two files tell free memory too differently, a clause each.
+    /// Zones of which two files tell free memory too differently, or more of it than they have, a clause each.
     pub fn contradictions(&self) -> Vec<String> {
         /// Pages that come and go between two readings.
         const SMALL: u64 = 1024;
@@ -219,8 +219,22 @@ impl Host {
                 )
             })
         };
+        let more_than_whole = |zone: &Zone| {
+            let (free, managed) = (zone.free_pages?, zone.managed?);
+            let size = |pages: u64| bytes(pages.saturating_mul(self.geometry.page_size));
+            (free > managed).then(|| {
+                format!(
+                    "node {}, zone {}: {} are free, and zoneinfo says that it has {}: the files contradict each other, or are not of one moment",
+                    zone.node,
+                    zone.name,
+                    size(free),
+                    size(managed)
+                )
+            })
+        };
         let all = self.zones.iter().filter_map(one);
-        all.chain(self.zoneinfo.iter().flat_map(whole::notes))
+        all.chain(self.zones.iter().filter_map(more_than_whole))
+            .chain(self.zoneinfo.iter().flat_map(whole::notes))
             .collect()
     }
 }

@@ -108,7 +108,10 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
         None => write!(out, "free memory not known"),
     };
     if let Some(managed) = zone.managed_pages {
-        let _ = write!(out, " of {}", mib(managed));
+        let _ = match zone.free_pages.is_some_and(|free| free > managed) {
+            true => write!(out, " by one file, and {} in all by another", mib(managed)),
+            false => write!(out, " of {}", mib(managed)),
+        };
     }
     if let Some(pcp) = zone.pcp_pages {
         let _ = write!(

@@ -76,3 +76,15 @@ pub fn duration(seconds: f64) -> String {
         format!("{} min {} s", whole / 60, whole % 60)
     }
 }
+
+/// What is free of a whole, in bytes, as a clause; a part that is told to be more than its whole is not said to be of it.
+pub fn free_of(free: u64, whole: u64) -> String {
+    match free <= whole {
+        true => format!("{} free of {}", bytes(free), bytes(whole)),
+        false => format!(
+            "{} free by one number, and {} in all by another",
+            bytes(free),
+            bytes(whole)
+        ),
+    }
+}

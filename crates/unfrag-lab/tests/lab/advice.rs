@@ -319,6 +319,23 @@ fn what_helps_against_slab_is_said_where_nobody_asks_too() {
     let more = &d.if_more_is_needed[0];
     assert_eq!(more.command, "echo 2 > /proc/sys/vm/drop_caches");
     assert!(more.reason.contains("ext4_inode_cache"), "{more:?}");
+    let made = more.huge_pages.as_ref().unwrap();
+    assert_eq!((made.at_least, made.at_most), (0, Some(20)), "{made:?}");
+    assert_eq!(made.at_most_with_compaction, Some(20), "{made:?}");
+    let said = made.in_words(d.huge_page_bytes);
+    assert!(
+        said.starts_with("0 to 20 more of 2 MiB by itself"),
+        "{said}"
+    );
+    // Of blocks that hold memory which moves as well, compaction makes huge pages after slab is gone: here none does.
+    assert!(made.more.contains("set huge pages aside at boot"), "{said}");
+    host.clean_blocks = 30;
+    let d = host.diagnosed(|_, _| vec![], Watch::Second, 1);
+    let made = d.if_more_is_needed[0].huge_pages.clone().unwrap();
+    let all = d.huge_pages.after_reclaim.unwrap();
+    let command = format!("unfrag doctor --huge {all} has the commands");
+    assert_eq!(made.at_most, Some(20), "{made:?}");
+    assert!(made.more.contains(&command), "{made:?}");
 }
 
 #[test]

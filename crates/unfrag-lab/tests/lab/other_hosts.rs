@@ -8,6 +8,7 @@ use unfrag_lab::export::Exporter;
 use unfrag_lab::inspect;
 use unfrag_lab::profile::{Identity, Profile};
 use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::view::detail::Detail;
 use unfrag_lab::replay::view::terminal::render;
 use unfrag_lab::replay::{CompactionChoice, Mode, NoWatch, Options, Report, Watch, replay};
 use unfrag_lab::report::screen::Screen;
@@ -433,7 +434,7 @@ fn ask_all(rec: &Recording, r: &mut Random) -> [bool; 3] {
             color: false,
             unicode: true,
         };
-        assert!(render(report, &screen).contains("made"));
+        assert!(render(report, &screen, Detail::All).contains("made"));
     }
     let blamed = blame(rec, "made");
     let profile = Profile::of(rec, &Identity::default());

@@ -1,7 +1,11 @@
 //! The page: it loads nothing, carries its data unharmed, and lets no name break out.
 
 use crate::report_support::{BLOCKS, SAMPLES, example_report};
-use unfrag_lab::replay::{Report, view::html::render};
+use unfrag_lab::replay::{Report, view::detail::Detail, view::html};
+
+fn render(report: &Report) -> String {
+    html::render(report, Detail::Short)
+}
 
 /// The JSON that the page carries, as text.
 fn data_text(page: &str) -> &str {
@@ -127,8 +131,9 @@ fn a_huge_replay_is_cut_down_and_says_so() {
 fn what_would_be_different_comes_first() {
     let page = render(&example_report());
     let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}"));
-    assert!(at("fewer stalls in direct reclaim: 20 to 60 instead of 178") < at("id=\"changes\""));
-    assert!(at("2 - 60 cannot say") < at("id=\"over-time\""));
+    assert!(at("fewer waits for reclaim: 20 to 60 instead of 178") < at("class=\"trust\""));
+    assert!(at("class=\"trust\"") < at("id=\"changes\""));
+    assert!(at("20 - 60 fewer") < at("id=\"over-time\""));
     let mut own = example_report();
     own.kernels.truncate(1);
     assert!(!render(&own).contains("id=\"changes\""));

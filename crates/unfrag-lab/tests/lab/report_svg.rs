@@ -51,10 +51,10 @@ fn nothing_recorded_or_nothing_asked_is_still_drawn() {
 #[test]
 fn what_would_be_different_stands_below() {
     let picture = render(&example_report());
-    for words in ["fewer stalls in direct reclaim", "Cannot say", "20 to 60"] {
+    for words in ["fewer waits for reclaim", "cannot be said", "20 to 60"] {
         assert!(picture.contains(words), "{words}");
     }
     let mut own = example_report();
     own.kernels.truncate(1);
-    assert!(!render(&own).contains("Cannot say"));
+    assert!(!render(&own).contains("cannot be said"));
 }

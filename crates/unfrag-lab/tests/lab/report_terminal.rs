@@ -1,17 +1,27 @@
 //! What `unfrag replay` prints.
 
-use crate::report_support::{example_breakdown, example_ensemble, example_report};
+use crate::report_support::{example_ensemble, example_report};
 use unfrag_lab::replay::Report;
 use unfrag_lab::replay::answer::report::{Accuracy, Measure};
-use unfrag_lab::replay::view::terminal::render;
-use unfrag_lab::replay::view::trust::{Grade, trust};
-use unfrag_lab::report::screen::Screen;
+use unfrag_lab::replay::view::detail::Detail;
+use unfrag_lab::replay::view::grade::Grade;
+use unfrag_lab::replay::view::terminal;
+use unfrag_lab::replay::view::trust::{Question, Trust, trust};
+use unfrag_lab::report::screen::{Screen, Text};
 
 const PLAIN: Screen = Screen {
     width: 80,
     color: false,
     unicode: true,
 };
+
+fn render(report: &Report, screen: &Screen) -> Text {
+    terminal::render(report, screen, Detail::Short)
+}
+
+fn render_all(report: &Report, screen: &Screen) -> Text {
+    terminal::render(report, screen, Detail::All)
+}
 
 #[test]
 fn eighty_columns_in_unicode() {
@@ -25,7 +35,7 @@ fn plain_ascii_in_a_hundred_columns() {
         unicode: false,
         ..PLAIN
     };
-    let text = render(&example_report(), &options);
+    let text = render_all(&example_report(), &options);
     assert!(text.is_ascii());
     insta::assert_snapshot!(&*text);
 }
@@ -40,8 +50,8 @@ fn one_kernel_is_drawn_in_braille() {
 #[test]
 fn an_ensemble_shows_how_far_its_replays_are_apart() {
     let row = "least - most of the replays";
-    assert!(!render(&example_report(), &PLAIN).contains(row));
-    let text = render(&example_ensemble(), &PLAIN);
+    assert!(!render_all(&example_report(), &PLAIN).contains(row));
+    let text = render_all(&example_ensemble(), &PLAIN);
     let line = text.lines().find(|l| l.contains(row)).expect("a row");
     let last = &example_ensemble().kernels[0].samples;
     let spread = last.last().and_then(|s| s.zones[1].spread.clone()).unwrap();
@@ -68,8 +78,10 @@ fn no_line_is_wider_than_asked_for() {
                 unicode,
                 ..PLAIN
             };
-            for line in render(&report, &options).lines() {
-                assert!(line.chars().count() <= width, "{width}: {line}");
+            for text in [render(&report, &options), render_all(&report, &options)] {
+                for line in text.lines() {
+                    assert!(line.chars().count() <= width, "{width}: {line}");
+                }
             }
         }
     }
@@ -132,77 +144,169 @@ fn good(report: &mut Report) -> &mut Accuracy {
     a
 }
 
+fn grade(trust: &Trust, of: Question) -> Option<Grade> {
+    trust.of(of).grade
+}
+
 #[test]
-fn trust_goes_by_the_worst_measure_and_names_it() {
+fn each_question_is_trusted_as_far_as_the_worst_of_its_measures() {
     use Grade::{Fair, High, Low};
-    let cases: [(Change, Grade, &str); 16] = [
-        (|_| {}, High, "free memory"),
-        (|a| a.snapshots = 9, Fair, "number of snapshots"),
-        (|a| a.snapshots = 1, Fair, "number of snapshots"),
+    use Question::{Fragmentation, FreeMemory};
+    let cases: [(Change, Question, Grade, &str); 17] = [
+        (|_| {}, FreeMemory, High, "free memory"),
+        (|_| {}, Fragmentation, High, "pageblocks"),
+        (|a| a.snapshots = 9, FreeMemory, Fair, "number of snapshots"),
+        (
+            |a| a.snapshots = 1,
+            Fragmentation,
+            Fair,
+            "number of snapshots",
+        ),
         (
             |a| a.order_distribution_error.skill = Some(0.6),
+            FreeMemory,
             Fair,
             "sizes of free blocks",
         ),
-        (|a| a.free_pages_error.skill = Some(0.3), Low, "free memory"),
+        (
+            |a| a.free_pages_error.skill = Some(0.3),
+            FreeMemory,
+            Low,
+            "free memory",
+        ),
         (
             |a| a.free_pages_error.skill = Some(-306.0),
+            FreeMemory,
             Grade::None,
             "free memory",
         ),
         (
             |a| a.unusable_index_error.get_mut("3").unwrap().skill = Some(0.0),
+            FreeMemory,
             Grade::None,
-            "order 3",
+            "below 32 KiB",
         ),
         (
             |a| a.unusable_index_error.get_mut("9").unwrap().skill = Some(0.7),
+            FreeMemory,
             Fair,
-            "order 9",
+            "below 2 MiB",
         ),
         (
             |a| a.pageblock_type_error.as_mut().unwrap().skill = Some(0.2),
+            Fragmentation,
             Low,
             "pageblocks",
         ),
         // Far off, though a forecaster who only counts is further off still, or not off at all.
         (
             |a| a.free_pages_error.p90 = 0.487,
+            FreeMemory,
             Grade::None,
             "free memory",
         ),
         (
             |a| (a.free_pages_error.p90, a.free_pages_error.skill) = (0.487, None),
+            FreeMemory,
             Grade::None,
             "free memory",
         ),
-        (|a| a.free_pages_error.p90 = 0.2, Low, "free memory"),
-        (|a| a.free_pages_error.skill = None, Fair, "free memory"),
+        (
+            |a| a.free_pages_error.p90 = 0.2,
+            FreeMemory,
+            Low,
+            "free memory",
+        ),
+        (
+            |a| a.free_pages_error.skill = None,
+            FreeMemory,
+            Fair,
+            "free memory",
+        ),
         // An error that is smaller than what reading the files one after the other makes.
         (
             |a| (a.free_pages_error.max, a.free_pages_error.skill) = (0.01, Some(-9.0)),
+            FreeMemory,
             Fair,
             "free memory",
         ),
         (
             |a| a.huge_faults.as_mut().unwrap().both = 300,
+            FreeMemory,
             Low,
             "huge page",
         ),
         (
             |a| a.huge_faults.as_mut().unwrap().both = 0,
+            FreeMemory,
             Grade::None,
             "huge page",
         ),
     ];
-    for (change, grade, by) in cases {
+    for (change, question, wanted, by) in cases {
         let mut report = example_report();
         change(good(&mut report));
-        let t = trust(&report);
-        assert_eq!(t.grade, Some(grade), "{t:?}");
-        assert!(t.decided_by.is_some_and(|d| d.contains(by)), "{by}: {t:?}");
-        assert!(t.sentences.iter().any(|s| s.contains(by)), "{t:?}");
+        let all = trust(&report);
+        let t = all.of(question);
+        assert_eq!(t.grade, Some(wanted), "{t:?}");
+        let decided = t.decided_by.as_ref();
+        assert!(decided.is_some_and(|d| d.contains(by)), "{by}: {t:?}");
+        assert!(t.because.contains(by), "{t:?}");
     }
+}
+
+/// A model that is right about free memory may be wrong about what fragments it, and about who waits.
+#[test]
+fn one_question_says_nothing_of_another() {
+    let mut report = example_report();
+    good(&mut report)
+        .pageblock_type_error
+        .as_mut()
+        .unwrap()
+        .skill = Some(-0.42);
+    let all = trust(&report);
+    let grades = Question::ALL.map(|q| grade(&all, q));
+    assert_eq!(
+        grades,
+        [Some(Grade::High), Some(Grade::None), Some(Grade::High)]
+    );
+    let because = &all.of(Question::Fragmentation).because;
+    assert!(
+        because.contains("1.42 times that of only counting"),
+        "{because}"
+    );
+}
+
+#[test]
+fn waits_are_trusted_by_what_both_counted_and_not_at_all_where_nothing_was() {
+    let of = |asked: f64, recorded: f64| {
+        let mut report = example_report();
+        let own = report.kernels[0].what_if.as_mut().unwrap();
+        for c in &mut own.changes {
+            (c.asked, c.recorded) = match c.name {
+                "allocstall" => (asked, Some(recorded)),
+                _ => (0.0, Some(0.0)),
+            };
+        }
+        trust(&report).of(Question::Waits).clone()
+    };
+    assert_eq!(of(178.0, 178.0).grade, Some(Grade::High));
+    let off = of(2.0, 57.0);
+    assert_eq!(off.grade, Some(Grade::None));
+    assert!(
+        off.because.contains("2 in the model, 57 recorded"),
+        "{off:?}"
+    );
+    for few in [of(0.0, 0.0), of(3.0, 9.0)] {
+        assert_eq!((few.grade, few.word()), (None, "not measured"), "{few:?}");
+        assert_eq!(few.error, None);
+    }
+    // What was taken as recorded measures nothing.
+    let mut report = example_report();
+    let totals = &mut report.kernels[0].totals;
+    totals.insert("reclaimed_pages_as_given".into(), Some(9));
+    totals.insert("migrated_pages_as_given".into(), Some(9));
+    assert_eq!(trust(&report).of(Question::Waits).grade, None);
 }
 
 #[test]
@@ -211,58 +315,15 @@ fn what_is_not_measured_limits_no_trust() {
     let a = good(&mut report);
     a.pageblock_type_error = None;
     a.huge_faults = None;
-    assert_eq!(trust(&report).grade, Some(Grade::High));
+    let all = trust(&report);
+    assert_eq!(grade(&all, Question::FreeMemory), Some(Grade::High));
+    assert_eq!(grade(&all, Question::Fragmentation), None);
     report.kernels[0].accuracy = None;
-    let t = trust(&report);
-    assert_eq!((t.grade, t.word()), (None, "not measured"));
-}
-
-/// The first kernel of the example is the recorded one as it was, of which nothing would be different.
-#[test]
-fn what_can_be_said_is_said_with_its_bar_and_what_cannot_is_named() {
-    let wide = Screen {
-        width: 400,
-        ..PLAIN
-    };
-    let text = render(&example_report(), &wide).to_string();
-    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in [
-        "Under 2.6.32: fewer stalls in direct reclaim: 20 to 60 instead of 178; more pages moved: 9,000 to 15,000 instead of 1,204",
-        "higher unusable index of huge pages at the end: 0.800 to 1.000 instead of 0.609.",
-        "About the same: huge pages for faults.",
-        "Cannot say whether there is more or less of: free huge blocks at the end and unmovable pageblocks at the end.",
-        "2 - 60 cannot say",
-        "about 74 cannot say",
-        "held against real kernels; loads: build, service.",
-    ] {
-        assert!(words.contains(said), "{said}: {words}");
+    let all = trust(&report);
+    for question in Question::ALL {
+        let t = all.of(question);
+        assert_eq!((t.grade, t.word()), (None, "not measured"));
     }
-    assert!(!words.contains("Under 6.1:"), "{words}");
-    assert!(
-        !words.contains("stalls in compaction:"),
-        "of none there are none"
-    );
-    let mut own = example_report();
-    own.kernels.truncate(1);
-    assert!(!render(&own, &PLAIN).contains("different"));
-}
-
-#[test]
-fn where_the_model_broke_down_no_view_has_a_number_of_it() {
-    let report = example_breakdown();
-    let text = render(&report, &PLAIN).to_string();
-    let html = unfrag_lab::replay::view::html::render(&report);
-    let svg = unfrag_lab::replay::view::svg::render(&report);
-    for (view, text) in [("text", &text), ("page", &html), ("picture", &svg)] {
-        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("No answer under 2.6.32"), "{view}");
-        assert!(!words.contains("instead of 178"), "{view}");
-    }
-    assert!(
-        text.contains("milder setting"),
-        "what the user can do: {text}"
-    );
-    assert!(!text.contains("         2.6.32\n"), "no column: {text}");
 }
 
 /// What was never measured is trusted little, however well the recorded kernel is replayed.
@@ -270,11 +331,12 @@ fn where_the_model_broke_down_no_view_has_a_number_of_it() {
 fn trust_goes_by_the_kind_of_question_too() {
     let mut report = example_report();
     good(&mut report);
-    assert_eq!(trust(&report).grade, Some(Grade::High));
+    let free = |r: &Report| trust(r).of(Question::FreeMemory).clone();
+    assert_eq!(free(&report).grade, Some(Grade::High));
     report.kernels[1].what_if.as_mut().unwrap().comparisons = 0;
-    let t = trust(&report);
+    let t = free(&report);
     assert_eq!(
-        (t.grade, t.decided_by),
+        (t.grade, t.decided_by.as_deref()),
         (Some(Grade::Low), Some("the kind of question"))
     );
     let words = render(&report, &PLAIN).to_string();
@@ -283,10 +345,10 @@ fn trust_goes_by_the_kind_of_question_too() {
     report.kernels[1].what_if = None;
     report.kernels[0].guessed_settings = vec!["vm.compaction_proactiveness".into()];
     assert_eq!(
-        trust(&report).grade,
+        free(&report).grade,
         Some(Grade::Fair),
         "{:?}",
-        trust(&report)
+        free(&report)
     );
 }
 
@@ -311,7 +373,9 @@ fn many_kernels_are_broken_into_tables_not_into_lines() {
     }
     for width in 80..130 {
         let text = render(&report, &Screen { width, ..PLAIN });
-        let labels = text.matches("Unusable index, order 9 (2 MiB)").count();
+        let labels = text
+            .matches("Share in pieces below 2 MiB (unusable index)")
+            .count();
         assert_eq!(labels, text.matches("Free memory, MiB").count(), "{width}");
     }
 }

@@ -8,6 +8,7 @@ use unfrag_eras::Manager;
 use unfrag_lab::export::tree;
 use unfrag_lab::replay::answer::report::{Sample, ZoneSample};
 use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::view::detail::Detail;
 use unfrag_lab::replay::view::{html, svg, terminal};
 use unfrag_lab::replay::{NoWatch, Options, Report, Watch, replay};
 use unfrag_lab::report::screen::Screen;
@@ -328,9 +329,9 @@ fn every_view_shows_the_sizes_of_the_host() {
         color: false,
         unicode: true,
     };
-    let text = terminal::render(&report, &screen).to_string();
+    let text = terminal::render(&report, &screen, Detail::All).to_string();
     for words in [
-        "16 GiB managed",
+        "16 GiB",
         "Free 512 MiB blocks",
         "order 13, 512 MiB",
         "order 0, 64 KiB",
@@ -340,7 +341,7 @@ fn every_view_shows_the_sizes_of_the_host() {
     }
     assert!(!text.contains("Free 2 MiB") && !text.contains("order 9 (2 MiB)"));
     assert!(svg::render(&report).contains("order 13"));
-    let page = html::render(&report);
+    let page = html::render(&report, Detail::All);
     assert!(page.contains("cannot serve 512 MiB") && page.contains("\"page_bytes\":65536"));
 }
 

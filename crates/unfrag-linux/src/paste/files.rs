@@ -213,12 +213,8 @@ pub(super) fn slabinfo(values: &[(&str, String)]) -> Option<(String, Option<(Str
         else {
             return None;
         };
-        let name = match key.strip_prefix("kmalloc.") {
-            Some(size) => format!("kmalloc-{}", size.replace('.', "-")),
-            None => (*key).to_owned(),
-        };
         let cache = Cache {
-            name,
+            name: known::cache_of(key),
             active_objs,
             num_objs,
             objsize: size.try_into().ok()?,

@@ -8,6 +8,8 @@ pub(super) const WIDTH: usize = 66;
 
 /// The first word.
 pub(super) const BEGIN: &str = "unfragpaste:1";
+/// The key of the word before each part, which has its name.
+pub(super) const PART: &str = "part";
 /// The key of the last word, which has the number of parts.
 pub(super) const END: &str = "unfragend";
 

@@ -114,34 +114,6 @@ pub(super) const OF_NODES: [&str; 12] = [
     "HugePages_Surp",
 ];
 
-/// Beginnings of the names of vmstat's counters that tell of stalls, failures and compaction.
-const VMSTAT: [&str; 24] = [
-    "allocstall",
-    "compact_",
-    "pgmigrate_",
-    "thp_",
-    "htlb_",
-    "pgscan_direct",
-    "pgscan_kswapd",
-    "pgsteal_direct",
-    "pgsteal_kswapd",
-    "oom_kill",
-    "pgalloc_",
-    "pgskip_",
-    "pgrotated",
-    "unevictable_pgs_culled",
-    "nr_foll_pin_",
-    "nr_free_pages",
-    "nr_free_cma",
-    "nr_slab_",
-    "nr_unstable",
-    "kswapd_",
-    "pageoutrun",
-    "drop_",
-    "slabs_scanned",
-    "zone_reclaim_failed",
-];
-
 /// Settings that are a choice, by their names in a snapshot, and what can be chosen.
 pub(super) const CHOICES: [(&str, &[&str]); 2] = [
     ("thp/enabled", &["always", "madvise", "never"]),
@@ -151,7 +123,7 @@ pub(super) const CHOICES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Slab caches of most kernels, and `kmalloc` of any size beside them.
+/// Slab caches of most kernels; those of `kmalloc` are beside them.
 const CACHES: [&str; 52] = [
     "extent_status",
     "lsm_inode_cache",
@@ -246,25 +218,50 @@ pub(super) fn of_meminfo(name: &str) -> bool {
     MEMINFO.contains(&name)
 }
 
-/// Whether a counter of vmstat may be told.
-pub(super) fn of_vmstat(name: &str) -> bool {
-    let is_plain = name
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-    is_plain && name.len() < 40 && VMSTAT.iter().any(|start| name.starts_with(start))
-}
+/// Sizes of `kmalloc`'s caches, as kernels have written them.
+const SIZES: [&str; 41] = [
+    "8", "16", "32", "64", "96", "128", "192", "256", "512", "1k", "2k", "4k", "8k", "16k", "32k",
+    "64k", "128k", "256k", "512k", "1M", "2M", "4M", "8M", "16M", "32M", "1024", "2048", "4096",
+    "8192", "16384", "32768", "65536", "131072", "262144", "524288", "1048576", "2097152",
+    "4194304", "8388608", "16777216", "33554432",
+];
 
 /// Whether the name of a slab cache may be told.
 pub(super) fn of_caches(name: &str) -> bool {
-    // `kmalloc-rcl-64`, `kmalloc-cg-1k`.
-    let size = name
-        .strip_prefix("kmalloc-")
-        .map(|s| s.trim_start_matches("rcl-").trim_start_matches("cg-"));
-    let is_size = |s: &str| {
-        let number = s.trim_end_matches(['k', 'M']);
-        !number.is_empty() && s.len() < 8 && number.bytes().all(|b| b.is_ascii_digit())
+    CACHES.contains(&name) || is_of_kmalloc(name)
+}
+
+/// Whether a cache is one of `kmalloc`: `kmalloc-64`, `kmalloc-cg-1k`, `dma-kmalloc-8`, `kmalloc-rnd-07-256`,
+/// `size-1024(DMA)`.
+fn is_of_kmalloc(name: &str) -> bool {
+    let is_size = |s: &str| SIZES.contains(&s);
+    if let Some(size) = name.strip_prefix("size-") {
+        return is_size(size.strip_suffix("(DMA)").unwrap_or(size));
+    }
+    let rest = name.strip_prefix("dma-").unwrap_or(name);
+    let Some(rest) = rest.strip_prefix("kmalloc-") else {
+        return false;
     };
-    CACHES.contains(&name) || size.is_some_and(is_size)
+    let Some((kind, size)) = rest.rsplit_once('-') else {
+        return is_size(rest);
+    };
+    let is_random = |kind: &str| {
+        let number = kind.strip_prefix("rnd-").filter(|n| n.len() == 2);
+        number
+            .and_then(|n| n.parse().ok())
+            .is_some_and(|n: u8| (1..=15).contains(&n))
+    };
+    let is_kind = ["cg", "rcl", "dma"].contains(&kind) || is_random(kind);
+    is_kind && name.starts_with("kmalloc-") && is_size(size)
+}
+
+/// The name of a cache of which a word is the key: a word has no hyphen, and no known name a dot.
+pub(super) fn cache_of(key: &str) -> String {
+    let name = key.replace('.', "-");
+    match of_caches(&name) {
+        true => name,
+        false => key.to_owned(),
+    }
 }
 
 /// A release without what somebody called a kernel that he built: `6.1.0-56-cloud-amd64`, but `6.1.0` of
@@ -322,6 +319,47 @@ fn first_address(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_is_named_only_as_kernels_name_theirs() {
+        for name in [
+            "dentry",
+            "kmalloc-8",
+            "kmalloc-1k",
+            "kmalloc-4M",
+            "kmalloc-1024",
+            "kmalloc-cg-192",
+            "kmalloc-rcl-64",
+            "dma-kmalloc-512",
+            "kmalloc-dma-32",
+            "kmalloc-rnd-07-256",
+            "size-131072(DMA)",
+        ] {
+            assert!(of_caches(name), "{name}");
+            assert_eq!(cache_of(&name.replace('-', ".")), name);
+        }
+        for name in [
+            "kmalloc-31337k",
+            "kmalloc-",
+            "kmalloc-7",
+            "kmalloc-0064",
+            "kmalloc-64kM",
+            "kmalloc-cg-cg-64",
+            "kmalloc-rnd-4711-64",
+            "kmalloc-rnd-+7-64",
+            "kmalloc-rnd-16-64",
+            "kmalloc-alice-64",
+            "dma-kmalloc-cg-64",
+            "dma-dentry",
+            "size-31337",
+            "size-64(alice)",
+            "dentry(12:alice.service)",
+            "alice",
+        ] {
+            assert!(!of_caches(name), "{name}");
+        }
+        assert_eq!(cache_of("other.3"), "other.3");
+    }
 
     #[test]
     fn a_release_keeps_what_distributors_say() {

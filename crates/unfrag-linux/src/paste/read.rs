@@ -5,24 +5,75 @@
 use super::files::{
     buddyinfo, counters, meminfo, nodes, pagetypeinfo, seconds_of, settings, slabinfo, zoneinfo,
 };
-use super::form::{BEGIN, END, PARTS};
+use super::form::{BEGIN, END, PART, PARTS};
+use super::plain::plain;
 use super::words::{Word, Words};
 use crate::error::{Error, Result};
 use crate::procfs::VmStat;
 use crate::recording::{Snapshot, SnapshotFile};
+use crate::snapshots::Skipped;
+use std::collections::HashSet;
 
-/// The snapshots of the last paste in a text: what `unfrag paste` wrote, in any mail or issue. `None` if there is none.
+/// What was read of a text.
+#[derive(Debug, Default)]
+pub struct Pasted {
+    /// The snapshots: one, and before it those with what earlier readings told.
+    pub snapshots: Vec<Snapshot>,
+    /// What the text has, or says that it has not, and is not in them.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The last paste in a text: what `unfrag paste` wrote, in any mail or issue. `None` if there is none.
 ///
 /// # Errors
 /// If it was damaged; names what is missing.
-pub fn read(text: &[u8]) -> Option<Result<Vec<Snapshot>>> {
+pub fn read(text: &[u8]) -> Option<Result<Pasted>> {
     // The mark is looked for first: texts of gigabytes are read here, too.
-    memchr::memmem::find(text, BEGIN.as_bytes())?;
-    let text = String::from_utf8_lossy(text);
+    let first = memchr::memmem::find(text, BEGIN.as_bytes())?;
+    let text = plain(&String::from_utf8_lossy(&text[first..]));
     let words: Vec<Word> = text.split_whitespace().filter_map(Word::of).collect();
-    let begin = words.iter().rposition(|w| w.text() == BEGIN)?;
-    Some(snapshots(&words[begin + 1..]))
+    let is_begin = |w: &&[Word]| w.first().is_some_and(|w| w.text() == BEGIN);
+    let of_one = |words: &'_ [Word]| {
+        let end = words.iter().position(|w| w.key == END);
+        1..end.map_or(words.len(), |at| at + 1)
+    };
+    let mut last: Option<&[Word]> = None;
+    let mut different = HashSet::new();
+    let pastes = words.chunk_by(|_, next| next.text() != BEGIN);
+    for words in pastes.filter(is_begin) {
+        let words = &words[of_one(words)];
+        // Who answers to a paste may speak of it, or quote it.
+        let is_mention = last.is_some() && !words.iter().any(|w| w.key == PART);
+        if !is_mention {
+            different.insert(words);
+            last = Some(words);
+        }
+    }
+    let (last, n) = (last?, different.len());
+    let name = (n > 1).then(|| format!("{OF_SEVERAL}{n} of {n}"));
+    let mut read = one(last, name.as_deref());
+    if let Ok(read) = &mut read
+        && n > 1
+    {
+        read.skipped.push(Skipped {
+            file: match n {
+                2 => format!("{OF_SEVERAL}1 of 2"),
+                n => format!("{OF_SEVERAL}1 to {} of {n}", n - 1),
+            },
+            why: "the last one in the text is read; give the text of another alone to read it"
+                .into(),
+        });
+    }
+    Some(read)
 }
+
+/// Whether a snapshot is of one of several pastes in a text; its name says which.
+pub fn is_of_several(snapshot: &Snapshot) -> bool {
+    snapshot.name.starts_with(OF_SEVERAL)
+}
+
+/// How the name of such a snapshot begins.
+const OF_SEVERAL: &str = "paste ";
 
 /// Whether a paste is in a text that comes in pieces.
 #[derive(Debug, Default)]
@@ -64,8 +115,10 @@ struct Part {
     sum: Option<String>,
 }
 
-fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
+/// One paste, called `name` where the text has several.
+fn one(words: &[Word], name: Option<&str>) -> Result<Pasted> {
     let mut held = String::new();
+    let mut left = String::new();
     let mut parts: Vec<Part> = vec![];
     let mut ends = None;
     for word in words {
@@ -75,7 +128,7 @@ fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
                 ends = word.value.parse::<usize>().ok();
                 break;
             }
-            ("part", _) => parts.push(Part {
+            (PART, _) => parts.push(Part {
                 name: word.value.clone(),
                 words: Words::default(),
                 sum: None,
@@ -83,37 +136,86 @@ fn snapshots(words: &[Word]) -> Result<Vec<Snapshot>> {
             ("sum", Some(part)) if is_open => part.sum = Some(word.value.clone()),
             (_, Some(part)) if is_open => part.words.0.push(word.clone()),
             ("holds", None) => held += &word.value,
+            ("left", None) => left += &word.value,
             // What stands between two parts is of neither.
             _ => {}
         }
     }
-    let mut bad: Vec<String> = vec![];
-    let is_known = |name: &&str| PARTS.contains(name);
-    let names: Vec<&str> = held.split(',').filter(|n| !n.is_empty()).collect();
-    for name in names.iter().copied().filter(is_known) {
-        match parts.iter().find(|p| p.name == name) {
-            None => bad.push(format!("{name} is missing")),
-            Some(part) => bad.extend(part.fault()),
-        }
-    }
-    match ends {
-        None if bad.is_empty() => bad.push("its last word is missing".to_owned()),
-        Some(parts) if parts != names.len() => {
-            bad.push("a part of its first line is missing".to_owned())
-        }
-        _ => {}
-    }
+    let this = name.unwrap_or("the paste");
+    let names = |list: &'_ str| -> Vec<String> {
+        let names = list.split(',').filter(|n| !n.is_empty());
+        names.map(str::to_owned).collect()
+    };
+    let (held, left) = (names(&held), names(&left));
+    let bad = faults(&held, &parts, ends);
     if !bad.is_empty() {
-        let what = format!("the paste was damaged on its way: {}", bad.join(", "));
+        if is_joined(words) {
+            let what =
+                format!("{this} has signs between its lines that are not its own, such as commas");
+            return Err(Error::malformed(what).help(
+                "paste what `unfrag paste` printed line by line, or with blanks between its lines",
+            ));
+        }
+        let what = format!("{this} was damaged on its way: {}", bad.join(", "));
         return Err(Error::malformed(what).help(
             "paste all of what `unfrag paste` printed again, from its first line to its last",
         ));
     }
-    let damaged = || {
-        Error::malformed("the paste has a word that `unfrag paste` does not write")
-            .help("paste what it printed, as it is")
-    };
-    built(&parts).ok_or_else(damaged)
+    let unknown = parts.iter().filter(|p| !PARTS.contains(&p.name.as_str()));
+    let unknown = unknown.map(|p| Skipped {
+        file: p.name.clone(),
+        why: "no part that this release of unfrag reads: it was changed on its way, or written by \
+              another release"
+            .into(),
+    });
+    let no_room = left.into_iter().map(|file| Skipped {
+        file,
+        why: "there was no room for it in the paste".into(),
+    });
+    let skipped = unknown.chain(no_room).collect();
+    let snapshots = built(&parts, name).ok_or_else(|| {
+        Error::malformed(format!(
+            "{this} has a word that `unfrag paste` does not write"
+        ))
+        .help("paste what it printed, as it is")
+    })?;
+    Ok(Pasted { snapshots, skipped })
+}
+
+/// What is wrong with a paste that says that it holds these parts, and has so many by its last word.
+fn faults(held: &[String], parts: &[Part], ends: Option<usize>) -> Vec<String> {
+    let mut bad = vec![];
+    for name in held {
+        match parts.iter().find(|p| p.name == *name) {
+            None => bad.push(format!("{name} is missing")),
+            Some(part) => bad.extend(part.fault()),
+        }
+    }
+    for (at, part) in parts.iter().enumerate() {
+        let name = &part.name;
+        if !held.contains(name) {
+            bad.push(format!(
+                "{name} is not among the parts that its first line names"
+            ));
+        } else if parts[..at].iter().any(|p| p.name == *name) {
+            bad.push(format!("{name} is there twice"));
+        }
+    }
+    match ends {
+        None if bad.is_empty() => bad.push("its last word is missing".to_owned()),
+        Some(parts) if parts != held.len() => {
+            bad.push("a part of its first line is missing".to_owned());
+        }
+        _ => {}
+    }
+    bad
+}
+
+/// Whether lines were joined with a sign that became the end of their last words.
+fn is_joined(words: &[Word]) -> bool {
+    let goes_on = |pair: &[Word]| pair[0].key == pair[1].key;
+    let is_added = |pair: &[Word]| pair[0].value.ends_with([',', ';']) && !goes_on(pair);
+    words.windows(2).any(is_added)
 }
 
 impl Part {
@@ -153,7 +255,7 @@ impl Part {
 }
 
 /// The snapshots of these parts: one, and before it those with what earlier readings told.
-fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
+fn built(parts: &[Part], name: Option<&str>) -> Option<Vec<Snapshot>> {
     let mut files: Vec<(String, String)> = vec![];
     let (mut vmstat, mut before, mut slabs) = (None, None, None);
     let mut uptime = None;
@@ -206,7 +308,7 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
                 slabs = earlier;
                 now
             }
-            // A part of a later version.
+            // It is among those that were skipped.
             _ => continue,
         };
         files.push((file.to_owned(), text));
@@ -238,7 +340,7 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
         earlier.push(("vmstat", stat.write(), ns));
     }
     if earlier.is_empty() {
-        return Some(vec![snapshot(".", files, None)]);
+        return Some(vec![snapshot(name.unwrap_or("."), files, None)]);
     }
     let longest = earlier.iter().map(|(.., ns)| *ns).max().unwrap_or(0);
     let now = uptime.unwrap_or(0).max(longest);
@@ -250,7 +352,7 @@ fn built(parts: &[Part]) -> Option<Vec<Snapshot>> {
         )
     };
     let mut all: Vec<Snapshot> = earlier.into_iter().map(before).collect();
-    all.push(snapshot("pasted", files, Some(now)));
+    all.push(snapshot(name.unwrap_or("pasted"), files, Some(now)));
     Some(all)
 }
 

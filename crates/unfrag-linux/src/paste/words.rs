@@ -9,7 +9,7 @@ use std::fmt::Display;
 const MOST_WORD: usize = 56;
 
 /// A key and its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Word {
     pub key: String,
     pub value: String,

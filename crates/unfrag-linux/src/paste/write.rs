@@ -2,7 +2,8 @@
 //!
 //! Invariant: each part is told whole or is named among those that were left out.
 
-use super::form::{BEGIN, END, MOST, PARTS, WIDTH};
+use super::counters;
+use super::form::{BEGIN, END, MOST, PART, PARTS, WIDTH};
 use super::known;
 use super::words::{Word, Words};
 use crate::procfs::meminfo::Line;
@@ -87,7 +88,7 @@ fn laid_out(head: &str, parts: &[(&'static str, Words)], left_out: &[&str]) -> S
         [BEGIN].into_iter().chain(begin.iter().map(String::as_str)),
     );
     for (name, words) in parts {
-        let (first, last) = (format!("part:{name}"), format!("sum:{}", words.sum()));
+        let (first, last) = (format!("{PART}:{name}"), format!("sum:{}", words.sum()));
         let words = text(words);
         let words = words.iter().map(String::as_str);
         fill(
@@ -226,7 +227,7 @@ fn earlier(now: &Snapshot, before: &VmStat, seconds: f64) -> Option<Words> {
     for (name, value) in now
         .counters
         .iter()
-        .filter(|(name, _)| known::of_vmstat(name))
+        .filter(|(name, _)| counters::is_known(name))
     {
         let grown = before
             .get(name)
@@ -265,7 +266,7 @@ fn words_of(file: &str, bytes: &[u8]) -> Option<Words> {
         }
         "vmstat" => {
             let read = VmStat::parse(bytes).ok()?;
-            for (name, value) in read.counters.iter().filter(|(n, _)| known::of_vmstat(n)) {
+            for (name, value) in read.counters.iter().filter(|(n, _)| counters::is_known(n)) {
                 words.put(name, value);
             }
         }

@@ -22,7 +22,7 @@ use crate::event::Roles;
 use crate::file::{Wanted, Writer};
 use crate::output::{Holds, Output};
 use crate::recording::{Events, Recording};
-use crate::segments::{Beginning, Open, Window};
+use crate::segments::{Beginning, Covered, Open, Window};
 use crate::target::Target;
 use events::Fields;
 use names::Names;
@@ -38,6 +38,8 @@ pub struct Done {
     pub file_bytes: u64,
     /// Events in it.
     pub events: u64,
+    /// What of the recording it is.
+    pub covered: Covered,
 }
 
 /// What becomes of a recording's names and numbers, while its events pass.
@@ -102,17 +104,17 @@ pub fn recording(mut recording: Recording) -> (Recording, Removed) {
     (rest, removed)
 }
 
-/// Makes `to`, which can be shared, of the file or the directory of segments `from`, in bounded memory. What `to` names
-/// is a [`Target`].
+/// Makes `to`, which can be shared, of the window of the file or the directory of segments `from`, in bounded memory. What
+/// `to` names is a [`Target`].
 ///
 /// # Errors
-/// If `from` cannot be read, or `to` not be written.
-pub fn redact(from: &Path, to: &Path) -> Result<Done> {
+/// If `from` cannot be read, nothing was recorded in the window, or `to` cannot be written.
+pub fn redact(from: &Path, to: &Path, window: &Window) -> Result<Done> {
     let Open {
         recording,
         events: source,
-        ..
-    } = Open::new(from, &Window::default(), Beginning::Exact)?;
+        covered,
+    } = Open::new(from, window, Beginning::Exact)?;
     let begun = Target::of(to).and_then(|target| Output::create(&target, Holds::Recording));
     let mut writer = Writer::new(begun.map_err(|e| Error::from(e).in_file(to))?);
     let mut redactor = Redactor::of(&recording);
@@ -136,5 +138,6 @@ pub fn redact(from: &Path, to: &Path) -> Result<Done> {
         removed,
         file_bytes: written.map_err(|e| e.in_file(to))?,
         events,
+        covered,
     })
 }

@@ -93,9 +93,9 @@ impl Covered {
             ahead_of_utc: window.ahead_of_utc,
         };
         let to = window.to.map(|to| covered.time(to, None)).transpose()?;
-        let from = window
-            .from
-            .map(|from| covered.time(from, to.or(Some(recorded.end))));
+        // What was taken before the first event is of the beginning as well.
+        let from = window.from.filter(|from| *from != Moment::After(0));
+        let from = from.map(|from| covered.time(from, to.or(Some(recorded.end))));
         let from = from.transpose()?;
         covered.asked = (from, to);
         let show = |t| covered.moment(t);

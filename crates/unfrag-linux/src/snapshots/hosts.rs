@@ -38,6 +38,34 @@ pub(super) fn is_wanted(directory: &[String], name: &str) -> bool {
         || (below(&["proc", "sys", "vm"]) && !write_only.contains(&name))
         || (below(&["mm", "transparent_hugepage"]) && ["enabled", "defrag"].contains(&name))
         || (node_of(directory).is_some() && name == "numastat")
+        || is_of_sysfs(directory, name)
+}
+
+/// Files of a pool of huge pages.
+const OF_POOLS: [&str; 4] = [
+    "nr_hugepages",
+    "free_hugepages",
+    "resv_hugepages",
+    "surplus_hugepages",
+];
+
+/// Other files below `/sys`, by the last two directories of each and its name.
+const OF_SYSFS: [([&str; 2], &str); 3] = [
+    (["mm", "lru_gen"], "enabled"),
+    (["damon_reclaim", "parameters"], "enabled"),
+    (["mm", "ksm"], "run"),
+];
+
+/// Whether a file is one of sysfs that keeps its path in a snapshot: of a pool of huge pages, of the host or of a node, or one
+/// of [`OF_SYSFS`].
+fn is_of_sysfs(directory: &[String], name: &str) -> bool {
+    let Some((last, above)) = directory.split_last() else {
+        return false;
+    };
+    let parent = above.last().map_or("", String::as_str);
+    let is_pool =
+        parent == "hugepages" && last.starts_with("hugepages-") && OF_POOLS.contains(&name);
+    is_pool || OF_SYSFS.contains(&([parent, last], name))
 }
 
 /// The node whose files of sysfs are in a directory, and the directory that stands for its host.
@@ -121,6 +149,9 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
             "transparent_hugepage",
             name @ ("enabled" | "defrag"),
         ] => Some((format!("thp/{name}"), 0)),
+        ["sys", ref inner @ .., name] if is_of_sysfs_path(inner, name) => {
+            Some((format!("sysfs/{}/{name}", inner.join("/")), 0))
+        }
         ["sos_commands", "kernel", name] => alias(name).map(|file| (file.to_owned(), 2)),
         // Made of sysfs' files of the nodes.
         [name] if name.starts_with("node") && name.ends_with("/meminfo") => {
@@ -133,6 +164,12 @@ fn place(path: &[&str]) -> Option<(String, u32)> {
         ["proc", "sys", "vm", name] => Some((format!("sys/vm/{name}"), 0)),
         _ => None,
     }
+}
+
+/// As [`is_of_sysfs`], of a path below `/sys`.
+fn is_of_sysfs_path(directory: &[&str], name: &str) -> bool {
+    let directory: Vec<String> = directory.iter().map(|d| (*d).to_owned()).collect();
+    is_of_sysfs(&directory, name)
 }
 
 /// Why a file with the longer name of another one is not read.

@@ -2,7 +2,7 @@
 //! below the command that printed the values alone.
 //!
 //! A setting has the name of its file in a snapshot: `sys/vm/NAME` of `/proc/sys/vm`, `thp/NAME` of
-//! `/sys/kernel/mm/transparent_hugepage` and `hugepages/NAME` of `/sys/kernel/mm/hugepages`.
+//! `/sys/kernel/mm/transparent_hugepage` and `sysfs/PATH` of `/sys/kernel/mm/hugepages`.
 //!
 //! Invariant: a value is taken only where its setting is named, and where it has the form of that setting's values.
 
@@ -10,7 +10,7 @@
 const PLACES: [(&str, &str); 3] = [
     ("/proc/sys/vm/", "sys/vm/"),
     ("/sys/kernel/mm/transparent_hugepage/", "thp/"),
-    ("/sys/kernel/mm/hugepages/", "hugepages/"),
+    ("/sys/kernel/mm/hugepages/", "sysfs/kernel/mm/hugepages/"),
 ];
 
 /// Settings of `vm` that are numbers, and known by their name alone.

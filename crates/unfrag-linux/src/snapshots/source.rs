@@ -24,7 +24,7 @@ use crate::recording::Snapshot;
 /// Bytes that an archive may tell of a file beside its header.
 const MOST_TOLD: u64 = 64 << 10;
 /// Depth to which directories are searched.
-const MAX_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 12;
 /// Bytes that may be read of anything, to skip them or to pack them anew.
 const BASE: u64 = 1 << 30;
 /// Bytes that may be read for each packed byte beyond that; page flags of an idle host shrink to less than
@@ -135,7 +135,9 @@ fn read_stream(
         return Ok(());
     }
     if let Some(pasted) = paste::read(&content) {
-        found.pasted.extend(pasted?);
+        let pasted = pasted?;
+        found.pasted.extend(pasted.snapshots);
+        found.skipped.extend(pasted.skipped);
         return Ok(());
     }
     let snapshots = pasted::split(&content)?;

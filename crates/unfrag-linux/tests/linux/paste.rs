@@ -71,8 +71,10 @@ fn what_has_no_room_is_left_out_whole_and_named() {
         }
         left = left.max(paste.left_out.len());
         let read = paste::read(paste.text.as_bytes()).unwrap().unwrap();
-        let [read] = &read[..] else {
-            panic!("{nodes} nodes: {} snapshots", read.len())
+        let skipped: Vec<&str> = read.skipped.iter().map(|s| s.file.as_str()).collect();
+        assert_eq!(skipped, paste.left_out, "{nodes}");
+        let [read] = &read.snapshots[..] else {
+            panic!("{nodes} nodes: {} snapshots", read.snapshots.len())
         };
         let is_there = |name: &str| !paste.left_out.contains(&name);
         for file in &host.files {

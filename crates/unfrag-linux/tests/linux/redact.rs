@@ -7,6 +7,7 @@ use unfrag_linux::recording::{
     EventTable, Field, FieldKind, Meta, Recording, Snapshot, SnapshotFile, Task,
 };
 use unfrag_linux::redact;
+use unfrag_linux::segments::Window;
 
 /// Words that a user, a host or a path may have; none of them may be left.
 const SECRETS: [&str; 14] = [
@@ -259,7 +260,7 @@ fn nothing_that_was_planted_is_left() {
     let dir = tempfile::tempdir().unwrap();
     let [from, to] = ["from.unfrag", "to.unfrag"].map(|n| dir.path().join(n));
     file::write(&planted(), &from).unwrap();
-    let done = redact::redact(&from, &to).unwrap();
+    let done = redact::redact(&from, &to, &Window::default()).unwrap();
     let new = file::read(&to).unwrap();
     let (in_memory, removed) = redact::recording(planted());
     assert_eq!((&new, &done.removed), (&in_memory, &removed));

@@ -335,7 +335,7 @@ fn settings_are_taken_where_they_are_stated_and_nowhere_else() {
         (with_path("khugepaged/max_ptes_none", "511"), "thp/khugepaged/max_ptes_none", Some("511")),
         (with_path("hugepages-64kB/enabled", "always [inherit] madvise never"), "thp/hugepages-64kB/enabled", Some("always [inherit] madvise never")),
         ("# cd /sys/kernel/mm/transparent_hugepage; grep . *\nenabled:always [madvise] never\n".into(), "thp/enabled", Some("always [madvise] never")),
-        ("==> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages <==\n5\n".into(), "hugepages/hugepages-2048kB/nr_hugepages", Some("5")),
+        ("==> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages <==\n5\n".into(), "sysfs/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", Some("5")),
         ("$ sysctl -n vm.swappiness vm.min_free_kbytes\n60\n67584\n".into(), "sysctl-vm", Some("vm.swappiness = 60\nvm.min_free_kbytes = 67584")),
         ("$ cat /proc/sys/vm/lowmem_reserve_ratio\n256\t256\t32\t0\t0\n".into(), "sysctl-vm", Some("vm.lowmem_reserve_ratio = 256\t256\t32\t0\t0")),
         ("$ cat /proc/sys/vm/foo /proc/sys/vm/swappiness\ncat: /proc/sys/vm/foo: No such file or directory\n60\n".into(), "sysctl-vm", Some("vm.swappiness = 60")),

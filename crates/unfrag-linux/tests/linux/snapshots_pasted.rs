@@ -325,6 +325,19 @@ fn sosreport() -> Vec<(String, Vec<u8>)> {
             "Node 0, zone      DMA 0.000 0.058 \n",
         ),
         ("proc/sys/vm/min_free_kbytes", "67584\n"),
+        (
+            "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+            "5\n",
+        ),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/demote", "no\n"),
+        (
+            "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages",
+            "3\n",
+        ),
+        ("sys/kernel/mm/lru_gen/enabled", "0x0007\n"),
+        ("sys/kernel/mm/ksm/run", "0\n"),
+        ("sys/module/damon_reclaim/parameters/enabled", "N\n"),
+        ("sys/module/other/parameters/enabled", "N\n"),
     ] {
         files.push((format!("{at}/{path}"), text.as_bytes().to_vec()));
     }
@@ -358,6 +371,11 @@ fn assert_is_sosreport(all: &[Snapshot], what: &str) {
         "node0/meminfo",
         "sys/vm/min_free_kbytes",
         "sysctl-vm",
+        "sysfs/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages",
+        "sysfs/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+        "sysfs/kernel/mm/ksm/run",
+        "sysfs/kernel/mm/lru_gen/enabled",
+        "sysfs/module/damon_reclaim/parameters/enabled",
         "thp/defrag",
         "unusable_index",
         "version",

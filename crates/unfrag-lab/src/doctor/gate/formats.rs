@@ -60,6 +60,15 @@ impl Format {
             Format::Line | Format::NodeFeatureDiscovery => "",
         }
     }
+
+    /// What it prints where the options are wrong.
+    pub fn print_misused(self) -> &'static str {
+        match self {
+            Format::Nagios => "MEMORY UNKNOWN - wrong options\n",
+            Format::NodeProblemDetector => "not known: wrong options\n",
+            Format::Line | Format::NodeFeatureDiscovery => "",
+        }
+    }
 }
 
 /// The means whose numbers are shown: that which gives all, or the dearest that is allowed.

@@ -14,6 +14,7 @@ use super::supply::{Asker, ORDERS, Supply};
 use crate::doctor::evidence::Evidence;
 use crate::doctor::examination;
 use crate::doctor::examined::Examined;
+use crate::doctor::late_memory::{self, Late};
 use crate::era::Era;
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -51,7 +52,17 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
     };
     // Of zones that are missing, or of which no file tells pages, anything may be had.
     let is_whole = d.huge_pages.at_most.is_some() && !d.zones.is_empty();
-    let of = |(i, zone)| outlooks(zone, x.blocks.get(i).map(Arc::as_ref), &known);
+    let late = late_memory::of(&e.host).map(|(late, _)| late);
+    let of = |(i, zone)| {
+        let mut each = outlooks(zone, x.blocks.get(i).map(Arc::as_ref), &known)?;
+        if let Some(Late::Free { at, huge_pages }) = late
+            && at == i
+        {
+            let order = e.host.geometry.huge_order;
+            each.iter_mut().for_each(|o| o.add(huge_pages, order));
+        }
+        Some(each)
+    };
     let zones: Vec<[Outlook; 4]> = e.host.zones.iter().enumerate().filter_map(of).collect();
     let rooms: Vec<Vec<Room>> = (0..Means::ALL.len())
         .map(|means| {

@@ -65,6 +65,28 @@ pub(super) struct Outlook {
     pub most: Supply,
 }
 
+impl Outlook {
+    /// Adds memory that the zone does not manage yet and that comes when it is asked for, in whole blocks of an order.
+    /// Whether these are neighbours is not known.
+    pub fn add(&mut self, blocks: u64, order: u8) {
+        let order = order.min(ORDERS as u8 - 1);
+        let blocks = blocks.min(MOST_PAGES >> order);
+        let mut apart = [0; ORDERS];
+        apart[usize::from(order)] = blocks;
+        let joined = perfect(blocks << order);
+        let of_model = self.expected.as_mut().map(|e| (e, apart));
+        for (supply, more) in [(&mut self.sure, apart), (&mut self.most, joined)]
+            .into_iter()
+            .chain(of_model)
+        {
+            let pairs = supply.blocks.iter_mut().zip(more);
+            pairs.for_each(|(n, more)| *n = n.saturating_add(more));
+            let free = &mut supply.view.free_pages;
+            *free = free.saturating_add(blocks << order);
+        }
+    }
+}
+
 /// A zone after each means, in the order of [`Means::ALL`]; `None` if its kind is none that requests use.
 pub(super) fn outlooks(
     zone: &Zone,

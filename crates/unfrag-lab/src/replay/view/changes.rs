@@ -1,23 +1,75 @@
-//! What would be different, as sentences and as a table that all views share.
+//! What would be different, number by number: phrases of single changes, and the table that all views share.
 //!
 //! Invariant: a direction is named only where a bar holds no change; of all else it is said that nothing can be said.
 
+use super::detail::Detail;
+use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
+use crate::replay::answer::what_if::change::BEGIN_DIFFERENTLY;
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale};
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 
-/// Changes that the first sentence names; the table has all.
-const NAMED: usize = 4;
+/// Levels whose beginnings decide whether two replays can be compared.
+const LEVELS: [&str; 3] = [
+    "free_pages_end",
+    "free_huge_blocks_end",
+    "unusable_huge_end",
+];
+
+/// What can be said of a kernel that was asked for beside the recorded one as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A number differs by more than its bar.
+    Differs,
+    /// What can be said is that nothing differs.
+    Same,
+    /// Nothing.
+    Unknown,
+    /// It begins with other memory than the host.
+    Apart,
+}
 
 /// Kernels that were asked for beside the recorded one as it was, and what they would change.
-fn asked(report: &Report) -> impl Iterator<Item = (&KernelReport, &WhatIf)> {
+pub(super) fn asked(report: &Report) -> impl Iterator<Item = (&KernelReport, &WhatIf)> {
     let all = report.kernels.iter();
     let all = all.filter_map(|k| Some((k, k.what_if.as_ref()?)));
     all.filter(|(_, w)| w.class.asked != Asked::Own)
+}
+
+/// What can be said of it; `None` of the recorded kernel as it was, and of a model that broke down.
+pub(super) fn standing(kernel: &KernelReport) -> Option<Standing> {
+    let what_if = kernel.what_if.as_ref()?;
+    (what_if.class.asked != Asked::Own).then(|| standing_of(what_if))
+}
+
+fn standing_of(what_if: &WhatIf) -> Standing {
+    let begins_apart = |c: &Change| c.reason.as_deref() == Some(BEGIN_DIFFERENTLY);
+    let mut levels = what_if.changes.iter().filter(|c| LEVELS.contains(&c.name));
+    if levels.any(begins_apart) {
+        return Standing::Apart;
+    }
+    let of_something = || what_if.changes.iter().filter(|c| !is_of_nothing(c));
+    let any = |verdict| of_something().any(|c| c.verdict == verdict);
+    if any(Some(Verdict::More)) || any(Some(Verdict::Less)) {
+        return Standing::Differs;
+    }
+    let mut huge = of_something().filter(|c| c.name == "free_huge_blocks_end");
+    let huge_is_same = huge.all(|c| c.verdict == Some(Verdict::Same));
+    match (any(Some(Verdict::Same)), any(None)) {
+        (_, false) => Standing::Same,
+        (true, true) if huge_is_same => Standing::Same,
+        _ => Standing::Unknown,
+    }
+}
+
+/// Whether a kernel's numbers answer anything: those of which nothing can be said stand in no short table.
+pub(super) fn is_shown(kernel: &KernelReport, detail: Detail) -> bool {
+    let silent = standing(kernel) == Some(Standing::Unknown);
+    kernel.broke_down.is_none() && (detail == Detail::All || !silent)
 }
 
 fn quantity(change: &Change) -> Option<&'static Quantity> {
@@ -36,7 +88,8 @@ fn value(change: &Change, value: f64) -> String {
     }
 }
 
-fn bar(change: &Change, between: &str) -> Option<String> {
+/// Its bar, the ends joined by `between`.
+pub(super) fn bar(change: &Change, between: &str) -> Option<String> {
     let [low, high] = change.bar?.map(|b| value(change, b));
     Some(match low == high {
         true => low,
@@ -57,134 +110,98 @@ fn direction(change: &Change, verdict: Verdict) -> &'static str {
 }
 
 /// What the number counts.
-fn what(change: &Change) -> &'static str {
-    quantity(change).map_or(change.name, |q| q.what)
-}
-
-/// `a`, `a and b`, `a, b and c`, and how many more there are than are named.
-fn list(names: &[&str]) -> String {
-    let rest = names.len().saturating_sub(NAMED);
-    let (last, others) = match names {
-        [] => return String::new(),
-        _ if rest > 0 => (format!("{rest} more"), &names[..NAMED]),
-        [others @ .., last] => ((*last).to_string(), others),
-    };
-    match others {
-        [] => last,
-        _ => format!("{} and {last}", others.join(", ")),
-    }
+pub(super) fn what(change: &Change, sizes: &Sizes) -> String {
+    quantity(change).map_or_else(|| change.name.into(), |q| q.words(sizes))
 }
 
 /// What can be said of a change.
-fn said(change: &Change) -> Option<String> {
+pub(super) fn said(change: &Change, sizes: &Sizes) -> Option<String> {
     let verdict = change.verdict.filter(|v| *v != Verdict::Same)?;
     Some(format!(
         "{} {}: {} instead of {}",
         direction(change, verdict),
-        what(change),
+        what(change, sizes),
         bar(change, " to ")?,
         value(change, change.instead_of?)
     ))
 }
 
 /// Whether a change is of nothing at all: none recorded, and none predicted.
-fn is_of_nothing(change: &Change) -> bool {
+pub(super) fn is_of_nothing(change: &Change) -> bool {
     change.instead_of == Some(0.0) && change.asked == 0.0 && change.predicted == 0.0
 }
 
-/// For each kernel what would be different, in a sentence or two.
-pub fn sentences(report: &Report) -> Vec<String> {
-    asked(report).map(|(k, w)| sentence(k, w)).collect()
-}
-
-/// For each kernel whose replay broke down why there is no answer.
-pub fn without_answer(report: &Report) -> Vec<String> {
-    let broken = report.kernels.iter();
-    let broken = broken.filter_map(|k| Some((&k.kernel, k.broke_down.as_ref()?)));
-    broken
-        .map(|(kernel, why)| format!("No answer under {kernel}: {why}."))
-        .collect()
-}
-
-/// Kinds of questions that were asked and of which no prediction was ever held against a real kernel.
+/// The kinds of questions that were asked, where no prediction of any of them was ever held against a real kernel.
 pub(super) fn unmeasured(report: &Report) -> Vec<String> {
-    let kinds = asked(report).filter(|(_, w)| w.comparisons == 0);
-    let mut kinds: Vec<String> = kinds.map(|(_, w)| w.class.words()).collect();
+    if asked(report).any(|(_, w)| w.comparisons > 0) {
+        return vec![];
+    }
+    let mut kinds: Vec<String> = asked(report).map(|(_, w)| w.class.words()).collect();
     kinds.dedup();
     kinds
 }
 
-fn sentence(kernel: &KernelReport, what_if: &WhatIf) -> String {
-    let changes = || what_if.changes.iter().filter(|c| !is_of_nothing(c));
-    let differ: Vec<String> = changes().filter_map(said).collect();
-    let unknown = changes().filter(|c| c.verdict.is_none());
-    let unknown: Vec<&str> = unknown.map(what).collect();
-    let same = changes().filter(|c| c.verdict == Some(Verdict::Same));
-    let same: Vec<&str> = same.map(what).collect();
-    let mut parts = vec![];
-    if !differ.is_empty() {
-        let rest = differ.len().saturating_sub(NAMED);
-        let more = match rest {
-            0 => String::new(),
-            n => format!("; {n} more in the table"),
-        };
-        let named = &differ[..differ.len() - rest];
-        parts.push(format!("{}{more}.", named.join("; ")));
-    }
-    if !same.is_empty() {
-        parts.push(format!("About the same: {}.", list(&same)));
-    }
-    if !unknown.is_empty() {
-        let of = list(&unknown);
-        parts.push(format!(
-            "Cannot say whether there is more or less of: {of}."
-        ));
-    }
-    if parts.is_empty() {
-        parts.push("nothing differs.".into());
-    }
-    format!("Under {}: {}", kernel.kernel, parts.join(" "))
-}
-
-/// Where the bars come from, for each kernel that was asked for; each sentence once.
+/// Where the bars come from, for each kernel that was asked for; each sentence once, with the kernels that it is of where it is
+/// not of all.
 pub fn sources(report: &Report) -> Vec<String> {
-    let mut all: Vec<String> = vec![];
+    let mut all: Vec<(String, Vec<&str>)> = vec![];
     for (k, w) in asked(report) {
-        let from = match w.comparisons {
-            0 if !k.guessed_settings.is_empty() => format!(
-                "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
-                k.guessed_settings.join(", ")
-            ),
-            0 => format!(
-                "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
-                w.class.words()
-            ),
-            n => format!(
-                "Bars come from the replays, and from {n} predictions of this kind ({}) that were held against real \
-                 kernels; loads: {}. Of five real numbers four should lie inside.",
-                w.class.words(),
-                w.loads.join(", ")
-            ),
-        };
-        if !all.contains(&from) {
-            all.push(from);
+        let from = source(k, w);
+        match all.iter_mut().find(|(sentence, _)| *sentence == from) {
+            Some((_, kernels)) => kernels.push(&k.kernel),
+            None => all.push((from, vec![&k.kernel])),
         }
     }
-    all
+    let several = all.len() > 1;
+    let all = all.into_iter();
+    all.map(|(sentence, kernels)| match several {
+        true => format!("{}: {sentence}", kernels.join(", ")),
+        false => sentence,
+    })
+    .collect()
 }
 
-/// Number by number; no column where nothing was asked beside the recorded kernel as it was.
-pub fn table(report: &Report) -> SideBySide {
-    let columns: Vec<(&KernelReport, &WhatIf)> = asked(report).collect();
+fn source(k: &KernelReport, w: &WhatIf) -> String {
+    match w.comparisons {
+        0 if !k.guessed_settings.is_empty() => format!(
+            "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
+            k.guessed_settings.join(", ")
+        ),
+        0 => format!(
+            "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
+            w.class.words()
+        ),
+        n => format!(
+            "Bars come from the replays, and from {n} predictions of this kind ({}) that were held against real \
+             kernels; loads: {}. Of five real numbers four should lie inside.",
+            w.class.words(),
+            w.loads.join(", ")
+        ),
+    }
+}
+
+/// Number by number; no column where nothing was asked beside the recorded kernel as it was. In short only numbers of which
+/// something can be said of some kernel that can be compared.
+pub fn table(report: &Report, detail: Detail) -> SideBySide {
+    let all = detail == Detail::All;
+    let comparable = |w: &WhatIf| !matches!(standing_of(w), Standing::Unknown | Standing::Apart);
+    let columns = asked(report).filter(|(_, w)| all || comparable(w));
+    let columns: Vec<(&KernelReport, &WhatIf)> = columns.collect();
     let mut heads = vec![];
     if !columns.is_empty() {
         heads.push("recorded".to_string());
     }
     heads.extend(columns.iter().map(|(k, _)| k.kernel.clone()));
+    let sizes = &report.recording.sizes;
     let row = |q: &Quantity| -> Option<Row> {
         let of = |w: &WhatIf| w.changes.iter().find(|c| c.name == q.name).cloned();
         let cells: Vec<Option<Change>> = columns.iter().map(|(_, w)| of(w)).collect();
-        let first = cells.iter().flatten().next()?;
+        let known = || cells.iter().flatten();
+        let first = known().next()?;
+        let says = |c: &Change| c.verdict.is_some() && !is_of_nothing(c);
+        if !all && !known().any(says) {
+            return None;
+        }
         let recorded = first
             .recorded
             .map_or_else(|| "-".into(), |r| value(first, r));
@@ -192,7 +209,7 @@ pub fn table(report: &Report) -> SideBySide {
             .iter()
             .map(|c| c.as_ref().map_or_else(|| "-".into(), cell));
         Some(Row {
-            label: capitalised(q.what),
+            label: label(&q.words(sizes)),
             depth: 0,
             values: std::iter::once(recorded).chain(values).collect(),
         })
@@ -201,6 +218,11 @@ pub fn table(report: &Report) -> SideBySide {
         heads,
         rows: QUANTITIES.iter().filter_map(row).collect(),
     }
+}
+
+/// What a number counts, for a narrow column.
+fn label(words: &str) -> String {
+    capitalised(&words.replace("share of free memory in pieces", "share in pieces"))
 }
 
 fn cell(change: &Change) -> String {
@@ -213,7 +235,8 @@ fn cell(change: &Change) -> String {
     }
 }
 
-fn capitalised(text: &str) -> String {
+/// With a capital letter.
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),

@@ -5,9 +5,11 @@
 //! reaches the page unescaped, and the same report gives the same bytes.
 
 use super::changes;
+use super::detail::Detail;
 use super::reduction;
+use super::said::Told;
 use super::side_by_side;
-use super::trust::{trust, unmeasured};
+use super::trust::unmeasured;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
@@ -16,6 +18,7 @@ use crate::replay::answer::report::{Accuracy, KernelReport};
 use crate::report::html_page;
 use crate::report::html_page::{TIMELINE, escape, fill, paragraph, table};
 use crate::report::number::thousands;
+use crate::report::table::SideBySide;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -39,7 +42,7 @@ struct ZoneData<'a> {
 }
 
 /// The whole page.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &Report, detail: Detail) -> String {
     let zones = wording::zones(report);
     let reduced = reduction::reduce(report);
     let drawn = reduced.as_ref().map_or(report, |t| &t.report);
@@ -54,12 +57,19 @@ pub fn render(report: &Report) -> String {
         "large_order" => large.to_string(),
         "large_size" => sizes.of_order(large),
         "size_of_3" => sizes.of_order(3),
-        "changes" => what_changes(report),
+        "changes" => what_changes(report, detail),
         "zone_options" => zone_options(report, &zones),
-        "end_tables" => end_tables(report, &zones),
+        "end_tables" => end_tables(report, &zones, detail),
         "accuracy" => accuracy(report),
-        "totals" => table("", &side_by_side::totals_table(report), None),
+        "totals" => {
+            let totals = shown(side_by_side::totals_table(report, detail), detail);
+            match totals.rows.is_empty() {
+                true => String::new(),
+                false => table("", &totals, None),
+            }
+        }
         "failures" => failures(report),
+        "left_out" => left_out(detail),
         "notes" => notes(report),
         "settings" => settings(report),
         other => unreachable!("the page's template has no {other}"),
@@ -83,33 +93,60 @@ fn data(report: &Report, zones: &[ZoneChoice]) -> String {
     html_page::json(&data)
 }
 
+/// The answer, and how far to trust it.
 fn summary(report: &Report) -> String {
     let mut out = String::new();
-    paragraph(&mut out, "recording", &wording::recording_sentence(report));
-    paragraph(&mut out, "question", &wording::question_sentence(report));
-    let trust = trust(report);
-    let _ = writeln!(
-        out,
-        "<p class=\"trust\">How far to trust the answer: <span class=\"grade {}\">{}</span>. {}</p>",
-        trust.word().replace(' ', "-"),
-        trust.word(),
-        escape(&trust.sentences.join(" "))
-    );
-    for sentence in changes::sentences(report) {
-        paragraph(&mut out, "change", &sentence);
+    let told = Told::of(report);
+    paragraph(&mut out, "recording", &wording::head_sentence(report));
+    for text in told.answer.paragraphs() {
+        paragraph(&mut out, "answer", &text);
+    }
+    out.push_str("<div class=\"trust\">\n<p>How far to trust this:</p>\n<ul>\n");
+    for trusted in &told.trust.questions {
+        let (of, word) = (trusted.question.words(), trusted.word());
+        let class = word.replace(' ', "-");
+        let because = escape(&trusted.because);
+        let _ = writeln!(
+            out,
+            "<li><span class=\"grade {class}\">{word}</span> for {of}. {because}</li>"
+        );
+    }
+    let rest = escape(&told.trust.sentences.join(" "));
+    let _ = writeln!(out, "</ul>\n<p>{rest}</p>\n</div>");
+    out
+}
+
+/// A table as far as it is shown: in short without the rows that are zero in every column.
+fn shown(table: SideBySide, detail: Detail) -> SideBySide {
+    match detail {
+        Detail::Short => side_by_side::without_zeros(table).0,
+        Detail::All => table,
+    }
+}
+
+fn left_out(detail: Detail) -> String {
+    let mut out = String::new();
+    if detail == Detail::Short {
+        let text = "Rows that are zero or not known on all sides, and kernels of which nothing can be said, stand in no table here; \
+                    a page made with --all has them.";
+        paragraph(&mut out, "hint", text);
     }
     out
 }
 
-/// What would be different, where anything was asked beside the recorded kernel.
-fn what_changes(report: &Report) -> String {
-    let all = changes::table(report);
-    if all.heads.is_empty() {
+/// What would be different, where anything was asked beside the recorded kernel of which something can be said.
+fn what_changes(report: &Report, detail: Detail) -> String {
+    let all = shown(changes::table(report, detail), detail);
+    let rest: Vec<String> = Told::of(report).answer.rest().collect();
+    let has_rows = !all.heads.is_empty() && !all.rows.is_empty();
+    if !has_rows && rest.is_empty() {
         return String::new();
     }
     let mut out = String::from("<section id=\"changes\">\n<h2>What would be different</h2>\n");
-    out.push_str(&table("", &all, None));
-    for sentence in changes::sources(report) {
+    if has_rows {
+        out.push_str(&table("", &all, None));
+    }
+    for sentence in rest {
         paragraph(&mut out, "hint", &sentence);
     }
     out.push_str("</section>\n");
@@ -130,7 +167,7 @@ fn zone_options(report: &Report, zones: &[ZoneChoice]) -> String {
     out
 }
 
-fn end_tables(report: &Report, zones: &[ZoneChoice]) -> String {
+fn end_tables(report: &Report, zones: &[ZoneChoice], detail: Detail) -> String {
     let many = wording::many_nodes(zones);
     let mut out = String::new();
     for (i, zone) in zones.iter().enumerate() {
@@ -139,7 +176,8 @@ fn end_tables(report: &Report, zones: &[ZoneChoice]) -> String {
             zone.label(many),
             report.recording.sizes.mib(zone.managed_pages)
         );
-        let end = side_by_side::zone_table(report, zone);
+        let end = side_by_side::zone_table(report, zone, detail);
+        let end = shown(end, detail);
         let _ = writeln!(
             out,
             "<div data-zone=\"{i}\">{}</div>",

@@ -1,8 +1,12 @@
-//! The table that sets kernels beside each other, as rows of text: the terminal and the page show
+//! The tables that set kernels beside each other, as rows of text: the terminal and the page show
 //! the same rows.
 //!
 //! Invariant: a row has one value for each column, or none at all if it is a heading.
 
+use super::changes;
+use super::changes::Standing;
+use super::detail::Detail;
+use super::total_words;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
@@ -37,20 +41,58 @@ impl<'a> Column<'a> {
 }
 
 /// One zone: its state at the end, and beside it what stands at the beginning, since columns that begin differently
-/// cannot be compared by their ends.
-pub fn zone_table(report: &Report, zone: &ZoneChoice) -> SideBySide {
+/// cannot be compared by their ends. In short it has what the answer is of, and no kernel of which nothing can be said.
+pub fn zone_table(report: &Report, zone: &ZoneChoice, detail: Detail) -> SideBySide {
     let mut heads = Vec::new();
     let mut columns = vec![];
     if zone.last(&report.recorded).is_some() {
         heads.push("recorded".to_string());
         columns.push(Column::of(zone, &report.recorded));
     }
-    heads.extend(kernel_names(report));
-    columns.extend(answers(report).map(|k| Column::of(zone, &k.samples)));
+    for kernel in report.kernels.iter() {
+        if changes::is_shown(kernel, detail) {
+            heads.push(head(kernel));
+            columns.push(Column::of(zone, &kernel.samples));
+        }
+    }
+    let sizes = &report.recording.sizes;
     SideBySide {
         heads,
-        rows: zone_rows(&columns, &report.recording.sizes),
+        rows: match detail {
+            Detail::Short => short_rows(&columns, sizes),
+            Detail::All => zone_rows(&columns, sizes),
+        },
     }
+}
+
+/// A kernel over its column; one that begins with other memory than the host says so.
+fn head(kernel: &KernelReport) -> String {
+    match changes::standing(kernel) {
+        Some(Standing::Apart) => format!("{} (other start)", kernel.kernel),
+        _ => kernel.kernel.clone(),
+    }
+}
+
+/// A table without the rows that are zero, or not known, in every column, and how many these were. A heading goes with the
+/// last of its rows.
+pub fn without_zeros(mut table: SideBySide) -> (SideBySide, usize) {
+    let before = table.rows.iter().filter(|r| !r.values.is_empty()).count();
+    let is_zero =
+        |v: &String| v == UNKNOWN || !v.contains(|c: char| c.is_ascii_digit() && c != '0');
+    table
+        .rows
+        .retain(|r| r.values.is_empty() || !r.values.iter().all(is_zero));
+    let headings = table.rows.iter().enumerate().filter(|(i, r)| {
+        let next = table.rows.get(i + 1);
+        let has_rows = next.is_some_and(|n| !n.values.is_empty() && n.depth > r.depth);
+        r.values.is_empty() && !has_rows
+    });
+    let bare: Vec<usize> = headings.map(|(i, _)| i).collect();
+    for i in bare.into_iter().rev() {
+        table.rows.remove(i);
+    }
+    let left = table.rows.iter().filter(|r| !r.values.is_empty()).count();
+    (table, before - left)
 }
 
 /// A number whose course over the replay is shown.
@@ -103,29 +145,65 @@ fn index_text(n: f64) -> String {
     format!("{n:.3}")
 }
 
-/// Totals of the whole replay.
-pub fn totals_table(report: &Report) -> SideBySide {
-    let kernels: Vec<&KernelReport> = answers(report).collect();
+/// Totals of the whole replay, beside those that the host counted. In short without kernels that cannot be compared.
+pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
+    let all = detail == Detail::All;
+    let comparable = |k: &&KernelReport| {
+        let apart = changes::standing(k) == Some(Standing::Apart);
+        changes::is_shown(k, detail) && (all || !apart)
+    };
+    let kernels: Vec<&KernelReport> = report.kernels.iter().filter(comparable).collect();
     // What a reader asks for first, then the rest by name.
     const FIRST: [&str; 3] = ["allocations", "frees", "fallbacks"];
     let rank = |name: &str| FIRST.iter().position(|f| *f == name).unwrap_or(FIRST.len());
-    let names: BTreeSet<(usize, &String)> = kernels
+    let every: BTreeSet<&str> = kernels
         .iter()
-        .flat_map(|k| k.totals.keys())
-        .map(|name| (rank(name), name))
+        .flat_map(|k| k.totals.keys().map(|n| &n[..]))
         .collect();
-    let row = |label: String, value: &dyn Fn(&KernelReport) -> Option<u64>| Row {
-        label,
-        depth: 0,
-        values: kernels.iter().map(|k| or_unknown(value(k))).collect(),
+    // What the host counted stands in a column of its own.
+    const RECORDED: &str = "_recorded";
+    let base = |name: &&str| {
+        !name
+            .strip_suffix(RECORDED)
+            .is_some_and(|n| every.contains(n))
     };
+    let names = every.iter().copied().filter(base);
+    let names: BTreeSet<(usize, &str)> = names.map(|name| (rank(name), name)).collect();
+    let has_recorded = every.len() > names.len();
+    let total = |k: &KernelReport, name: &str| k.totals.get(name).copied().flatten();
+    let recorded = |name: &str| {
+        let name = format!("{name}{RECORDED}");
+        kernels.iter().find_map(|k| total(k, &name))
+    };
+    let row =
+        |label: String, recorded: Option<u64>, value: &dyn Fn(&KernelReport) -> Option<u64>| {
+            let host = has_recorded.then(|| or_unknown(recorded));
+            let models = kernels.iter().map(|k| or_unknown(value(k)));
+            Row {
+                label,
+                depth: 0,
+                values: host.into_iter().chain(models).collect(),
+            }
+        };
     let mut rows: Vec<Row> = names
-        .into_iter()
-        .map(|(_, name)| row(capitalised(name), &|k| k.totals.get(name).copied()?))
+        .iter()
+        .map(|(_, name)| {
+            row(total_words::label(name), recorded(name), &|k| {
+                total(k, name)
+            })
+        })
         .collect();
-    rows.push(row("Allocations that failed".into(), &|k| Some(k.failed())));
+    if !names.iter().any(|(_, name)| *name == "failures") {
+        rows.push(row(total_words::label("failures"), None, &|k| {
+            Some(k.failed())
+        }));
+    }
+    let host = has_recorded.then(|| "recorded".to_string());
     SideBySide {
-        heads: kernel_names(report).collect(),
+        heads: host
+            .into_iter()
+            .chain(kernels.iter().map(|k| k.kernel.clone()))
+            .collect(),
         rows,
     }
 }
@@ -138,13 +216,35 @@ pub fn failures_by_kind(report: &Report) -> Vec<((u8, &str), Vec<u64>)> {
     kinds
 }
 
-/// The kernels that have an answer.
-fn answers(report: &Report) -> impl Iterator<Item = &KernelReport> {
-    report.kernels.iter().filter(|k| k.broke_down.is_none())
-}
-
-fn kernel_names(report: &Report) -> impl Iterator<Item = String> {
-    answers(report).map(|k| k.kernel.clone())
+/// What the answer is of: free memory, huge pages over the whole time, and the share that is in small pieces.
+fn short_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
+    let large = sizes.large_order();
+    let size = sizes.of_order(large);
+    let course = |of: &dyn Fn(&ZoneSample) -> Option<f64>, text| Course { of, text }.rows(columns);
+    let at_end = |label: String, value: &dyn Fn(&ZoneSample) -> Option<String>| Row {
+        label,
+        depth: 0,
+        values: columns
+            .iter()
+            .map(|c| c.end.and_then(value).unwrap_or_else(|| UNKNOWN.into()))
+            .collect(),
+    };
+    let unusable = |z: &ZoneSample| z.unusable_index.get(&large.to_string()).copied();
+    let mut rows = vec![
+        at_end("Free memory, MiB".into(), &|z| {
+            Some(sizes.mib(z.free_pages))
+        }),
+        at_end(format!("Free huge pages ({size} blocks)"), &|z| {
+            Some(thousands(z.free_huge_blocks))
+        }),
+    ];
+    rows.extend(course(&|z| Some(z.free_huge_blocks as f64), whole));
+    let share = format!("Share in pieces below {size} (unusable index)");
+    rows.push(at_end(share, &|z| unusable(z).map(index_text)));
+    rows.extend(course(&unusable, index_text));
+    let waiting = "Pages that CPUs keep (per-CPU lists)";
+    rows.push(at_end(waiting.into(), &|z| z.pcp_pages.map(thousands)));
+    rows
 }
 
 fn zone_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
@@ -218,14 +318,4 @@ fn zone_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
 
 fn or_unknown(value: Option<u64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), thousands)
-}
-
-/// A name out of `totals` as words: `claimed_blocks` is `Claimed blocks`.
-fn capitalised(name: &str) -> String {
-    let words = name.replace('_', " ");
-    let mut chars = words.chars();
-    match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
-    }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: the same report gives the same bytes; the picture refers to nothing outside itself.
 
-use super::changes;
+use super::said::Told;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
@@ -40,11 +40,10 @@ pub fn render(report: &Report) -> String {
     in_memory(size, |root| draw(root, report, &below))
 }
 
-/// What would be different, in lines of the picture's width.
+/// The answer, in lines of the picture's width.
 fn lines_below(report: &Report) -> Vec<String> {
     let mut lines = vec![];
-    let no_answers = changes::without_answer(report);
-    for sentence in changes::sentences(report).into_iter().chain(no_answers) {
+    for sentence in Told::of(report).answer.paragraphs() {
         let mut line = String::new();
         for word in sentence.split_whitespace() {
             if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE_CHARS {

@@ -1,17 +1,19 @@
-//! A [`Report`] as text: kernels side by side, the accuracy in sentences, and small charts of predicted
-//! against recorded.
+//! A [`Report`] as text: what it is, the answer, how far to trust it, then tables with kernels side by side, and small charts
+//! of predicted against recorded; at last what to ask next.
 //!
 //! Invariant: without colour the text holds no escape sequence, without unicode it is ASCII as far
 //! as the names in the report are, and no line but a single unbreakable name exceeds the width.
 
 use super::changes;
+use super::detail::Detail;
+use super::next;
+use super::said::Told;
 use super::side_by_side;
-use super::trust::trust;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
-use crate::replay::answer::report::{Sample, ZoneSample};
+use crate::replay::answer::report::{KernelReport, Sample, ZoneSample};
 use crate::report::number::{duration, thousands};
 use crate::report::screen::{Screen, Style, Text};
 use crate::report::table::SideBySide;
@@ -31,17 +33,20 @@ const CHART_ROWS: usize = 10;
 /// Failures listed for each kernel before the rest is summed up.
 const FAILURES_LISTED: usize = 5;
 
-/// The whole report as text.
-pub fn render(report: &Report, screen: &Screen) -> Text {
-    let page = Page {
+/// The report as text.
+pub fn render(report: &Report, screen: &Screen, detail: Detail) -> Text {
+    let mut page = Page {
+        told: Told::of(report),
         report,
         screen,
+        detail,
         zones: wording::zones(report),
+        left_out: LeftOut::default(),
     };
     let mut out = Text::new();
     page.push_header(&mut out);
     page.push_changes(&mut out);
-    let shown: Vec<&ZoneChoice> = page.shown_zones().collect();
+    let shown: Vec<ZoneChoice> = page.shown_zones().cloned().collect();
     for zone in &shown {
         page.push_zone(&mut out, zone);
     }
@@ -53,14 +58,27 @@ pub fn render(report: &Report, screen: &Screen) -> Text {
         page.push_charts(&mut out, zone);
     }
     page.push_notes(&mut out);
+    page.push_end(&mut out);
     out
+}
+
+/// Rows that a short view does not show.
+#[derive(Default)]
+struct LeftOut {
+    /// Zero, or not known, in every column.
+    zero: usize,
+    /// Others.
+    other: usize,
 }
 
 /// The report, the screen and its zones, which every section needs.
 struct Page<'a> {
+    told: Told<'a>,
     report: &'a Report,
     screen: &'a Screen,
+    detail: Detail,
     zones: Vec<ZoneChoice>,
+    left_out: LeftOut,
 }
 
 impl Page<'_> {
@@ -79,30 +97,56 @@ impl Page<'_> {
     }
 
     fn push_header(&self, out: &mut Text) {
-        let r = self.report;
-        self.push_wrapped(out, "", &wording::recording_sentence(r));
-        self.push_wrapped(out, "", &wording::question_sentence(r));
-        let trust = trust(r);
-        let text = format!("Trust: {}. {}", trust.word(), trust.sentences.join(" "));
-        self.push_wrapped(out, "", &text);
-        for sentence in changes::sentences(r) {
+        self.push_wrapped(out, "", &wording::head_sentence(self.report));
+        let answer = self.told.answer.paragraphs();
+        self.push_led(out, "Answer: ", answer);
+        let trust = &self.told.trust;
+        self.push_led(out, "Trust: ", trust.paragraphs().into_iter());
+    }
+
+    /// Paragraphs of which the first begins with `lead`, and all are indented as far.
+    fn push_led(&self, out: &mut Text, lead: &str, all: impl Iterator<Item = String>) {
+        let blank = " ".repeat(lead.len());
+        for (i, text) in all.enumerate() {
+            let lead = if i == 0 { lead } else { &blank };
+            self.push_wrapped(out, lead, &text);
+        }
+    }
+
+    /// A table as far as this view has rows of it; in short without those that are zero in every column.
+    fn shown(&mut self, of: impl Fn(Detail) -> SideBySide) -> SideBySide {
+        let all = of(Detail::All);
+        if self.detail == Detail::All {
+            return all;
+        }
+        let (_, zero) = side_by_side::without_zeros(all.clone());
+        let (short, _) = side_by_side::without_zeros(of(Detail::Short));
+        self.left_out.zero += zero;
+        self.left_out.other += (rows_of(&all) - zero).saturating_sub(rows_of(&short));
+        short
+    }
+
+    fn push_changes(&mut self, out: &mut Text) {
+        let report = self.report;
+        let table = self.shown(|detail| changes::table(report, detail));
+        if !table.heads.is_empty() && !table.rows.is_empty() {
+            self.push_title(out, "What would be different");
+            self.push_side_by_side(out, &table);
+        } else if self.told.answer.rest().next().is_some() {
+            out.push('\n');
+        }
+        for sentence in self.told.answer.rest() {
             self.push_wrapped(out, "", &sentence);
         }
     }
 
-    fn push_changes(&self, out: &mut Text) {
-        let table = changes::table(self.report);
-        if table.heads.is_empty() {
+    fn push_zone(&mut self, out: &mut Text, zone: &ZoneChoice) {
+        let report = self.report;
+        let table = self.shown(|detail| side_by_side::zone_table(report, zone, detail));
+        if !self.has_kernels(&table) {
+            self.left_out.other += rows_of(&table);
             return;
         }
-        self.push_title(out, "What would be different");
-        self.push_side_by_side(out, &table);
-        for sentence in changes::sources(self.report) {
-            self.push_wrapped(out, "", &sentence);
-        }
-    }
-
-    fn push_zone(&self, out: &mut Text, zone: &ZoneChoice) {
         let title = format!(
             "{} at the end, after {} ({} MiB managed)",
             self.label(zone),
@@ -110,7 +154,14 @@ impl Page<'_> {
             self.sizes().mib(zone.managed_pages)
         );
         self.push_title(out, &title);
-        self.push_side_by_side(out, &side_by_side::zone_table(self.report, zone));
+        self.push_side_by_side(out, &table);
+    }
+
+    /// Whether a table has more than what was recorded; with all numbers it always stands.
+    fn has_kernels(&self, table: &SideBySide) -> bool {
+        let kernels = table.heads.iter().filter(|h| *h != "recorded");
+        let has_rows = !table.rows.is_empty();
+        has_rows && (self.detail == Detail::All || kernels.count() > 0)
     }
 
     fn push_small_zones(&self, out: &mut Text) {
@@ -127,15 +178,21 @@ impl Page<'_> {
                 )
             })
             .collect();
-        if !small.is_empty() {
+        if !small.is_empty() && self.kernels().next().is_some() {
             let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
             self.push_wrapped(out, "", &text);
         }
     }
 
-    fn push_totals(&self, out: &mut Text) {
+    fn push_totals(&mut self, out: &mut Text) {
+        let report = self.report;
+        let table = self.shown(|detail| side_by_side::totals_table(report, detail));
+        if !self.has_kernels(&table) {
+            self.left_out.other += rows_of(&table);
+            return;
+        }
         self.push_title(out, "Whole replay");
-        self.push_side_by_side(out, &side_by_side::totals_table(self.report));
+        self.push_side_by_side(out, &table);
     }
 
     fn push_failures(&self, out: &mut Text) {
@@ -169,6 +226,9 @@ impl Page<'_> {
     }
 
     fn push_accuracy(&self, out: &mut Text) {
+        if self.detail == Detail::Short {
+            return;
+        }
         for kernel in &self.report.kernels {
             let Some(accuracy) = &kernel.accuracy else {
                 continue;
@@ -176,7 +236,7 @@ impl Page<'_> {
             let release = &self.report.recording.kernel_release;
             let nearest = match wording::is_own_release(&kernel.kernel, release) {
                 true => "",
-                false => ", the nearest era,",
+                false => ", the nearest that is known,",
             };
             let title = format!(
                 "Error of {}{nearest} against the recorded kernel ({} snapshots)",
@@ -227,11 +287,12 @@ impl Page<'_> {
 
     fn push_charts(&self, out: &mut Text, zone: &ZoneChoice) {
         let name = self.label(zone);
-        let large = self.sizes().large_order().to_string();
+        let large = self.sizes().large_order();
+        let (size, large) = (self.sizes().of_order(large), large.to_string());
         let unusable = |z: &ZoneSample| z.unusable_index.get(&large).copied();
         let free = |z: &ZoneSample| Some(self.sizes().as_mib(z.free_pages));
         let x_max = self.last_second();
-        if x_max <= 0.0 {
+        if x_max <= 0.0 || self.kernels().next().is_none() {
             return;
         }
         let states = self.all_samples().filter_map(|s| zone.of(s));
@@ -239,7 +300,7 @@ impl Page<'_> {
         out.push('\n');
         let mut chart = Chart {
             title: &format!(
-                "{name}: unusable index at order {large} (share of free memory), over time"
+                "{name}: share of free memory in pieces below {size} (unusable index), over time"
             ),
             width: self.text_width(),
             height: CHART_ROWS,
@@ -266,7 +327,7 @@ impl Page<'_> {
                 .collect()
         };
         // Two braille lines of one colour cannot be told apart.
-        let kernels = &self.report.kernels;
+        let kernels: Vec<_> = self.kernels().collect();
         let braille = self.screen.unicode && (self.screen.color || kernels.len() == 1);
         let mut all: Vec<Series> = kernels
             .iter()
@@ -292,8 +353,14 @@ impl Page<'_> {
         all
     }
 
+    /// Kernels whose curves are drawn.
+    fn kernels(&self) -> impl Iterator<Item = &KernelReport> {
+        let all = self.report.kernels.iter();
+        all.filter(|k| changes::is_shown(k, self.detail))
+    }
+
     fn all_samples(&self) -> impl Iterator<Item = &Sample> {
-        let predicted = self.report.kernels.iter().flat_map(|k| &k.samples);
+        let predicted = self.kernels().flat_map(|k| &k.samples);
         self.report.recorded.iter().chain(predicted)
     }
 
@@ -310,6 +377,29 @@ impl Page<'_> {
         for note in notes {
             self.push_wrapped(out, self.bullet(), &note);
         }
+    }
+
+    /// What is left out, and what to ask next.
+    fn push_end(&self, out: &mut Text) {
+        out.push('\n');
+        let LeftOut { zero, other } = self.left_out;
+        if zero + other > 0 {
+            let text = format!(
+                "Left out: {} rows, {zero} of them zero or not known on all sides{}; --all shows them.",
+                zero + other,
+                if self.measured() {
+                    ", and the errors snapshot by snapshot"
+                } else {
+                    ""
+                }
+            );
+            self.push_wrapped(out, "", &text);
+        }
+        self.push_wrapped(out, "", &next::next(self.report, &self.told.answer));
+    }
+
+    fn measured(&self) -> bool {
+        self.report.kernels.iter().any(|k| k.accuracy.is_some())
     }
 
     /// A table with a column for each kernel, broken into several where the width demands it.
@@ -414,6 +504,11 @@ impl Page<'_> {
     fn bullet(&self) -> &'static str {
         if self.screen.unicode { "• " } else { "- " }
     }
+}
+
+/// Rows with values.
+fn rows_of(table: &SideBySide) -> usize {
+    table.rows.iter().filter(|r| !r.values.is_empty()).count()
 }
 
 fn or_dash(value: Option<String>) -> String {

@@ -229,6 +229,9 @@ pub fn huge_faults_sentence(h: &HugeFaults) -> String {
 
 /// The notes of all kernels, each once. A note that does not hold for all kernels names those it holds for.
 pub fn notes(report: &Report) -> Vec<String> {
+    if report.kernels.is_empty() {
+        return vec![];
+    }
     let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
     for kernel in &report.kernels {
         for note in &kernel.notes {
@@ -239,14 +242,15 @@ pub fn notes(report: &Report) -> Vec<String> {
         }
     }
     let all = report.kernels.len();
-    said.into_iter()
-        .map(|(note, names)| {
-            if names.len() == all {
-                note.clone()
-            } else {
-                format!("{}: {note}", names.join(", "))
-            }
-        })
+    let said = said.into_iter().map(|(note, names)| {
+        if names.len() == all {
+            note.clone()
+        } else {
+            format!("{}: {note}", names.join(", "))
+        }
+    });
+    std::iter::once(start_sentence(report))
+        .chain(said)
         .collect()
 }
 
@@ -284,12 +288,35 @@ pub fn recording_sentence(report: &Report) -> String {
     )
 }
 
-/// What was asked in one sentence.
-pub fn question_sentence(report: &Report) -> String {
-    let mut names: Vec<&str> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
-    if names.is_empty() {
-        names.push("no kernel");
+/// What was replayed, and under what, in one sentence.
+pub fn head_sentence(report: &Report) -> String {
+    let r = &report.recording;
+    let recording = format!(
+        "{}: kernel {}, {}, {}, {} events",
+        printable(&r.file),
+        printable(&r.kernel_release),
+        bytes(r.managed_bytes),
+        duration(r.seconds),
+        thousands(r.events)
+    );
+    if report.mode == "observe" {
+        return format!("{recording}; every frame where the trace put it.");
     }
+    let names: Vec<&str> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
+    let names = match &names[..] {
+        [] => "no kernel".into(),
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        [one, ..] => (*one).to_string(),
+    };
+    let with = match report.asked_settings.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", report.asked_settings.join(", ")),
+    };
+    format!("{recording}; replayed under {names}{with}.")
+}
+
+/// Where the replay begins, in one sentence.
+pub fn start_sentence(report: &Report) -> String {
     let start = match report.start.as_str() {
         "exact" => "the kernel's own free lists",
         "occupancy" => "each page as the page flags of the first snapshot show it",
@@ -297,18 +324,7 @@ pub fn question_sentence(report: &Report) -> String {
         "boot" => "a boot of its own that places anew what was in use",
         other => other,
     };
-    if report.mode == "observe" {
-        format!("Observed: every frame where the trace put it, from {start}.")
-    } else {
-        let with = match report.asked_settings.is_empty() {
-            true => String::new(),
-            false => format!(" with {}", report.asked_settings.join(", ")),
-        };
-        format!(
-            "Asked: what would memory have looked like under {}{with}, starting at {start}?",
-            names.join(", ")
-        )
-    }
+    format!("The replay begins at {start}.")
 }
 
 #[cfg(test)]

@@ -10,6 +10,13 @@ use super::found::{Change, Verdict};
 use super::measured::ClassError;
 use super::quantity::Quantity;
 
+/// Why nothing is said of levels that begin differently.
+pub const BEGIN_DIFFERENTLY: &str =
+    "the replays begin differently, so that their ends cannot be compared";
+
+/// Why nothing is said of a difference that its bar hides.
+pub const BAR_IS_WIDER: &str = "the bar of the difference is wider than the difference";
+
 /// Values of a number, one for each replay.
 pub(super) struct Values<'v> {
     /// On the recorded host.
@@ -101,13 +108,13 @@ fn judge(change: &Change, quantity: &Quantity, v: &Values<'_>) -> Result<Verdict
     if let Some([own, asked]) = v.begin
         && (own - asked).abs() > most
     {
-        return Err("the replays begin differently, so that their ends cannot be compared");
+        return Err(BEGIN_DIFFERENTLY);
     }
     match (low, high) {
         _ if low >= from - most && high <= from + most => Ok(Verdict::Same),
         _ if low > from => Ok(Verdict::More),
         _ if high < from => Ok(Verdict::Less),
-        _ => Err("the bar of the difference is wider than the difference"),
+        _ => Err(BAR_IS_WIDER),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the names are part of the report's format, and of the table of measured errors.
 
+use crate::geometry::Sizes;
 use crate::replay::answer::report::{Sample, ZoneSample};
 use std::collections::BTreeMap;
 
@@ -71,8 +72,8 @@ pub enum Source {
 pub struct Quantity {
     /// Its name in JSON.
     pub name: &'static str,
-    /// What it counts, as in "fewer ...".
-    pub what: &'static str,
+    /// What it counts, as in "fewer ..."; [`words`](Quantity::words) has it with the sizes of a host.
+    what: &'static str,
     /// Scale of its errors.
     pub scale: Scale,
     /// Where it is found.
@@ -168,16 +169,36 @@ const BLOCKS: f64 = 8.0;
 
 /// All of them, in the order in which they are shown.
 pub const QUANTITIES: [Quantity; 19] = [
-    total("thp_fault_alloc", "huge pages for faults", REQUESTS),
-    total("thp_fault_fallback", "faults refused a huge page", REQUESTS),
-    total("fallbacks", "fallbacks to another type", REQUESTS),
-    total("allocstall", "stalls in direct reclaim", REQUESTS),
-    total("compact_stall", "stalls in compaction", REQUESTS),
-    total("compact_success", "successful compactions", REQUESTS),
+    total(
+        "thp_fault_alloc",
+        "huge pages given at page faults",
+        REQUESTS,
+    ),
+    total(
+        "thp_fault_fallback",
+        "page faults refused a huge page",
+        REQUESTS,
+    ),
+    total(
+        "fallbacks",
+        "requests served from another type (fallbacks)",
+        REQUESTS,
+    ),
+    total("allocstall", "waits for reclaim", REQUESTS),
+    total("compact_stall", "waits for compaction", REQUESTS),
+    total("compact_success", "compactions that succeeded", REQUESTS),
     total("compact_fail", "compactions in vain", REQUESTS),
-    total("pgmigrate_success", "pages moved", PAGES),
-    total("pgsteal_kswapd", "pages freed by kswapd", PAGES),
-    total("pgsteal_direct", "pages freed by direct reclaim", PAGES),
+    total("pgmigrate_success", "pages moved by compaction", PAGES),
+    total(
+        "pgsteal_kswapd",
+        "pages freed in the background (kswapd)",
+        PAGES,
+    ),
+    total(
+        "pgsteal_direct",
+        "pages freed while waiting (direct reclaim)",
+        PAGES,
+    ),
     level(
         "free_pages_end",
         "free pages at the end",
@@ -194,49 +215,49 @@ pub const QUANTITIES: [Quantity; 19] = [
     ),
     level(
         "free_huge_blocks_end",
-        "free huge blocks at the end",
+        "free huge pages ({huge} blocks) at the end",
         Scale::Ratio(BLOCKS),
         When::End,
         huge,
     ),
     level(
         "free_huge_blocks_mean",
-        "free huge blocks over time",
+        "free huge pages ({huge} blocks) over time",
         Scale::Ratio(BLOCKS),
         When::Mean,
         huge,
     ),
     level(
         "unusable_3_end",
-        "unusable index, order 3, at the end",
+        "share of free memory in pieces below {3} at the end",
         Scale::Index,
         When::End,
         unusable_3,
     ),
     level(
         "unusable_3_mean",
-        "unusable index, order 3, over time",
+        "share of free memory in pieces below {3} over time",
         Scale::Index,
         When::Mean,
         unusable_3,
     ),
     level(
         "unusable_huge_end",
-        "unusable index of huge pages at the end",
+        "share of free memory in pieces below {huge} at the end",
         Scale::Index,
         When::End,
         unusable_huge,
     ),
     level(
         "unusable_huge_mean",
-        "unusable index of huge pages over time",
+        "share of free memory in pieces below {huge} over time",
         Scale::Index,
         When::Mean,
         unusable_huge,
     ),
     level(
         "unmovable_blocks_end",
-        "unmovable pageblocks at the end",
+        "pageblocks of unmovable kernel memory at the end",
         Scale::Ratio(BLOCKS),
         When::End,
         unmovable,
@@ -244,6 +265,13 @@ pub const QUANTITIES: [Quantity; 19] = [
 ];
 
 impl Quantity {
+    /// What it counts, as in "fewer ...", on a host of these sizes.
+    pub fn words(&self, sizes: &Sizes) -> String {
+        let huge = sizes.of_order(sizes.large_order());
+        let words = self.what.replace("{huge}", &huge);
+        words.replace("{3}", &sizes.of_order(3))
+    }
+
     /// Its value at the beginning, which only levels have.
     pub fn begin(&self, samples: &[Sample], large: u8) -> Option<f64> {
         match self.source {
