@@ -131,10 +131,7 @@ fn caches(rec: &Recording, from: u64) -> Vec<Cache> {
         let mut all = BTreeMap::new();
         // Caches of control groups have one name.
         for c in read.caches {
-            let bytes = c
-                .num_slabs
-                .saturating_mul(c.pagesperslab.into())
-                .saturating_mul(page);
+            let bytes = c.pages(1).saturating_mul(page);
             let sum: &mut u64 = all.entry(c.name).or_default();
             *sum = sum.saturating_add(bytes);
         }

@@ -31,7 +31,7 @@ fn sizes(info: &SlabInfo, page_size: u64) -> HashMap<&str, u64> {
     // A table that tells bytes has pages of its own.
     let table_page = info.table_page().unwrap_or(page_size);
     let pages = |c: &unfrag_linux::procfs::slabinfo::Cache| {
-        let pages = c.num_slabs.saturating_mul(c.pagesperslab.into());
+        let pages = c.pages((page_size / table_page.max(1)).max(1));
         match table_page == page_size {
             true => pages,
             false => pages.saturating_mul(table_page) / page_size.max(1),
@@ -135,16 +135,73 @@ pub fn debugged(e: &Evidence) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unfrag_linux::procfs::slabinfo::Cache;
 
     fn info(rows: &[(&str, u64)]) -> SlabInfo {
         let mut text = String::from("slabinfo - version: 2.1\n# name\n");
         for (name, slabs) in rows {
             text += &format!(
                 "{name:<17} {:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} : slabdata {slabs:>6} {slabs:>6} {:>6}\n",
-                5, 10, 192, 21, 2, 0, 0, 0, 0
+                slabs * 21,
+                slabs * 42,
+                192,
+                42,
+                2,
+                0,
+                0,
+                0,
+                0
             );
         }
         SlabInfo::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn slabs_smaller_than_usual_are_counted_as_they_are() {
+        // (objects, bytes each, a slab, pages a slab, slabs), pages of all, of 4 KiB.
+        let of = [
+            // 142 slabs of eight pages, and 2,864 of one, as a trace of such a host has them.
+            ((4000, 4096, 8, 8, 3006), 4000),
+            ((4000, 4096, 8, 8, 500), 4000),
+            // Three objects of 1,168 bytes in a page, 14 in four.
+            ((14 * 10 + 3 * 5, 1168, 14, 4, 15), 45),
+            // An object of five pages takes eight, and no smaller slab holds it.
+            ((90, 20480, 1, 8, 100), 800),
+            // Slabs of one page are never smaller.
+            ((10, 192, 21, 1, 3), 3),
+            // More objects than slabs have room for, and none at all: of two moments.
+            ((9000, 4096, 8, 8, 500), 4000),
+            ((0, 4096, 8, 8, 500), 500),
+            ((0, 0, 0, 0, 7), 0),
+            ((u64::MAX, u32::MAX, u32::MAX, u32::MAX, u64::MAX), u64::MAX),
+        ];
+        for ((num_objs, objsize, objperslab, pagesperslab, num_slabs), pages) in of {
+            let cache = Cache {
+                num_objs,
+                objsize,
+                objperslab,
+                pagesperslab,
+                num_slabs,
+                ..Cache::default()
+            };
+            assert_eq!(cache.pages(1), pages, "{cache:?}");
+            let info = SlabInfo {
+                caches: vec![cache.clone(), cache],
+                ..SlabInfo::default()
+            };
+            let shown = slabs(
+                &Evidence {
+                    slabs: Some(info),
+                    ..Evidence::default()
+                },
+                4096,
+            );
+            assert_eq!(
+                shown[0].pages,
+                pages.saturating_mul(2),
+                "caches of one name are added up"
+            );
+        }
     }
 
     #[test]

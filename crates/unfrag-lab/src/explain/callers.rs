@@ -15,6 +15,8 @@ struct Caller {
     modules: &'static [&'static str],
     /// The first release for which it does not hold; then the release must be in the text.
     until: Option<(u32, u32)>,
+    /// Whether the functions lead to any other code of the kernel, too: then they count only where they allocate themselves.
+    is_door: bool,
     /// What to do.
     action: &'static str,
     command: Option<&'static str>,
@@ -25,6 +27,7 @@ const NONE: Caller = Caller {
     functions: &[],
     modules: &[],
     until: None,
+    is_door: false,
     action: "",
     command: None,
     cost: "",
@@ -126,6 +129,7 @@ const CALLERS: &[Caller] = &[
             "netlink_sendmsg",
             "netlink_dump",
         ],
+        is_door: true,
         action: "a local socket asked for one linear buffer: the program that sends needs smaller messages, or a smaller buffer of its socket (SO_SNDBUF)",
         cost: "a change of the program",
         ..NONE
@@ -158,6 +162,7 @@ const CALLERS: &[Caller] = &[
     Caller {
         functions: &["seq_read", "seq_buf_alloc", "traverse", "single_open_size"],
         until: Some((3, 17)),
+        is_door: true,
         action: "reading a long file of procfs asked for one buffer, as kernels to 3.16 do",
         cost: "a newer kernel, or another source of the same figures",
         ..NONE
@@ -165,6 +170,7 @@ const CALLERS: &[Caller] = &[
     Caller {
         functions: &["proc_sys_call_handler"],
         until: Some((5, 11)),
+        is_door: true,
         action: "reading or writing /proc/sys took one buffer as long as the program's own, until 5.11: let the program use a short one (4096 bytes do), or take a newer kernel",
         cost: "a change of the program, or another kernel",
         ..NONE
@@ -177,8 +183,15 @@ const CALLERS: &[Caller] = &[
             "proc_bulk",
             "hcd_buffer_alloc",
         ],
+        is_door: true,
         action: "a USB program asked for a large transfer: smaller ones need smaller blocks",
         cost: "a change of the program",
+        ..NONE
+    },
+    Caller {
+        functions: &["neigh_hash_alloc"],
+        action: "the table of neighbours (ARP, NDP) asked for twice its size in one block, and stays as it is: the entries are there, and take longer to find; fewer of them on one network need no such block",
+        cost: "another division of the network",
         ..NONE
     },
     Caller {
@@ -211,13 +224,7 @@ pub fn advice(case: &Case) -> Option<Advice> {
             case.kernel.is_said && !case.kernel.era.is_at_least(major, minor)
         })
     };
-    // The innermost of the callers decides.
-    let caller = case
-        .report
-        .calls
-        .iter()
-        .find_map(|call| CALLERS.iter().find(|c| hits(c, call)))
-        .filter(|c| holds(c))?;
+    let caller = of_trace(&case.report.calls).filter(|c| holds(c))?;
     Some(Advice {
         action: caller.action.to_owned(),
         command: caller.command.map(str::to_owned),
@@ -225,6 +232,43 @@ pub fn advice(case: &Case) -> Option<Advice> {
         value: None,
         cost: caller.cost.to_owned(),
         sure: "likely",
+    })
+}
+
+/// Functions that allocate for whoever calls them, by how their names begin after underscores.
+const ALLOCATE: [&str; 20] = [
+    "alloc_page",
+    "alloc_pages",
+    "alloc_skb",
+    "folio_alloc",
+    "get_free_page",
+    "kmalloc",
+    "kzalloc",
+    "kcalloc",
+    "kvmalloc",
+    "kmem_cache_alloc",
+    "slab_alloc",
+    "cache_alloc",
+    "new_slab",
+    "netlink_alloc",
+    "nlmsg_new",
+    "sock_alloc_send",
+    "sock_wmalloc",
+    "seq_buf_alloc",
+    "memdup_user",
+    "warn_alloc",
+];
+
+/// The innermost caller of a trace, whose first call is the innermost.
+fn of_trace(calls: &[String]) -> Option<&'static Caller> {
+    calls.iter().enumerate().find_map(|(i, call)| {
+        let found = CALLERS.iter().find(|c| hits(c, call))?;
+        let inner = i.checked_sub(1).map(|i| function(&calls[i]));
+        let allocates = inner.is_none_or(|name| {
+            let name = name.trim_start_matches('_');
+            ALLOCATE.iter().any(|a| name.starts_with(a))
+        });
+        (allocates || !found.is_door).then_some(found)
     })
 }
 
@@ -258,6 +302,98 @@ mod tests {
             "nf_conntrack_in",
         ] {
             assert!(found(call).is_none(), "{call}");
+        }
+    }
+
+    #[test]
+    fn a_door_to_other_code_is_no_caller_where_that_code_asked() {
+        let first = |calls: &[&str]| {
+            let calls: Vec<String> = calls.iter().map(|&c| c.into()).collect();
+            of_trace(&calls).map(|c| {
+                c.action
+                    .split_whitespace()
+                    .take(3)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+        };
+        for (calls, begins) in [
+            (
+                &[
+                    "__alloc_pages",
+                    "__alloc_skb",
+                    "netlink_sendmsg",
+                    "sock_sendmsg",
+                ][..],
+                Some("a local socket"),
+            ),
+            (
+                &[
+                    "kmalloc_large_node",
+                    "sock_alloc_send_pskb",
+                    "unix_dgram_sendmsg",
+                ],
+                Some("a local socket"),
+            ),
+            (
+                &[
+                    "__kmalloc",
+                    "inet_rtm_newaddr",
+                    "rtnetlink_rcv_msg",
+                    "netlink_rcv_skb",
+                    "netlink_unicast",
+                    "netlink_sendmsg",
+                ],
+                None,
+            ),
+            (
+                &[
+                    "get_free_pages_noprof",
+                    "neigh_hash_alloc",
+                    "___neigh_create",
+                    "neigh_add",
+                    "netlink_rcv_skb",
+                    "netlink_sendmsg",
+                ],
+                Some("the table of"),
+            ),
+            (
+                &["__kmalloc", "proc_sys_call_handler"],
+                Some("reading or writing"),
+            ),
+            (
+                &[
+                    "__kmalloc",
+                    "alloc_fdtable",
+                    "hugetlb_sysctl_handler",
+                    "proc_sys_call_handler",
+                ],
+                None,
+            ),
+            (&["__kmalloc", "some_show", "seq_read"], None),
+            (
+                &["__kmalloc", "seq_buf_alloc", "traverse", "seq_read"],
+                Some("reading a long"),
+            ),
+            (
+                &[
+                    "alloc_pages",
+                    "some_driver",
+                    "usbdev_do_ioctl",
+                    "usbdev_ioctl",
+                ],
+                None,
+            ),
+            (
+                &["__kmalloc", "proc_do_submiturb", "usbdev_do_ioctl"],
+                Some("a USB program"),
+            ),
+            (
+                &["dma_direct_alloc", "hcd_buffer_alloc", "usbdev_ioctl"],
+                Some("a driver asked"),
+            ),
+        ] {
+            assert_eq!(first(calls).as_deref(), begins, "{calls:?}");
         }
     }
 

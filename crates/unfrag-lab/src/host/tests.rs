@@ -156,3 +156,48 @@ fn two_files_of_one_moment_that_disagree_are_named() {
     assert_eq!(with(17_000).contradictions().len(), 1);
     assert!(with(239_000).contradictions().is_empty());
 }
+
+/// The recorder keeps one listing of what stands below `/sys/kernel/mm`, whatever the question asks for by file.
+#[test]
+fn settings_in_a_recorders_listing_are_found_by_the_names_of_their_files() {
+    let listing = "/sys/kernel/mm/lru_gen/enabled=0x0007
+/sys/kernel/mm/transparent_hugepage/defrag=[always] defer defer+madvise madvise never
+/sys/kernel/mm/transparent_hugepage/enabled = always [madvise] never
+";
+    let of = |files: &[(&str, &str)]| Snapshot {
+        name: "end".into(),
+        files: files
+            .iter()
+            .map(|(name, text)| SnapshotFile {
+                name: (*name).into(),
+                time: None,
+                content: text.as_bytes().to_vec().into(),
+            })
+            .collect(),
+    };
+    let snapshot = of(&[
+        ("settings", listing),
+        ("thp/enabled", "always madvise [never]\n"),
+    ]);
+    let files = OfSnapshot(&snapshot);
+    let read = |name: &str| files::text(&files, name);
+    assert_eq!(
+        read("sysfs/kernel/mm/lru_gen/enabled").as_deref(),
+        Some("0x0007")
+    );
+    assert_eq!(read("sysfs/kernel/mm/ksm/run"), None);
+    assert_eq!(read("enabled"), None);
+    let settings = settings::read(&files);
+    assert_eq!(settings["thp_defrag"], "always");
+    assert_eq!(settings["thp_enabled"], "never", "its own file comes first");
+    assert!(
+        settings::unread(&settings)
+            .iter()
+            .all(|u| u.file == "sysctls")
+    );
+    let snapshot = of(&[("settings", listing)]);
+    assert_eq!(
+        settings::read(&OfSnapshot(&snapshot))["thp_enabled"],
+        "madvise"
+    );
+}

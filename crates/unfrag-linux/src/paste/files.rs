@@ -225,8 +225,11 @@ pub(super) fn slabinfo(values: &[(&str, String)]) -> Option<(String, Option<(Str
             ..Cache::default()
         };
         if over.is_some() {
+            // Told in slabs of the usual size, whatever they were.
+            let num_slabs = *earlier.first()?;
             before.caches.push(Cache {
-                num_slabs: *earlier.first()?,
+                num_slabs,
+                num_objs: num_slabs.saturating_mul(cache.objperslab.into()),
                 ..cache.clone()
             });
         }

@@ -342,7 +342,7 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
 fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
     let mut words = Words::default();
     let mut read = SlabInfo::parse(bytes).ok()?;
-    let pages = |c: &Cache| c.num_slabs.saturating_mul(c.pagesperslab.into());
+    let pages = |c: &Cache| c.pages(1);
     let slabs_before = |c: &Cache| {
         let (before, _) = before?;
         // Of two caches of one name the last one counts, as for the doctor.
@@ -351,8 +351,9 @@ fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
         Some(pages / u64::from(c.pagesperslab).max(1))
     };
     read.caches.sort_by_key(|c| {
-        let grown = slabs_before(c).map_or(0, |b| c.num_slabs.saturating_sub(b));
-        let grown = grown.saturating_mul(c.pagesperslab.into());
+        let usual = u64::from(c.pagesperslab);
+        let before = slabs_before(c).map(|b| b.saturating_mul(usual));
+        let grown = before.map_or(0, |b| pages(c).saturating_sub(b));
         std::cmp::Reverse((grown, pages(c)))
     });
     if let Some((_, seconds)) = before {

@@ -61,6 +61,30 @@ pub struct Cache {
     pub statistics: String,
 }
 
+impl Cache {
+    /// Pages of all its slabs, where no slab has fewer than `least`.
+    ///
+    /// SLUB takes a slab of the fewest pages that hold an object where it cannot get one of the usual size, which is the only
+    /// one that `pagesperslab` tells. The objects that all slabs have room for tell how many are so small.
+    pub fn pages(&self, least: u64) -> u64 {
+        let (slabs, usual) = (self.num_slabs, u64::from(self.pagesperslab));
+        let (size, room) = (u64::from(self.objsize), u64::from(self.objperslab));
+        let all = slabs.saturating_mul(usual);
+        // Objects fill more than half of a slab, whose pages are a power of two.
+        let page = (room * size).checked_div(usual).unwrap_or(0);
+        let page = page.max(1).next_power_of_two();
+        let small = size.div_ceil(page).next_power_of_two().max(least);
+        let room_of_small = (small * page).checked_div(size).unwrap_or(room);
+        if small >= usual || room_of_small >= room {
+            return all;
+        }
+        let missing = slabs.saturating_mul(room).saturating_sub(self.num_objs);
+        // The two numbers are of one moment only nearly, and so may leave a rest.
+        let smaller = (missing / (room - room_of_small)).min(slabs);
+        all - smaller * (usual - small)
+    }
+}
+
 impl Default for SlabInfo {
     fn default() -> Self {
         Self {
