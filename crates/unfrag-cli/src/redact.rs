@@ -24,10 +24,10 @@ use unfrag_linux::{Error, segments};
 pub struct Args {
     /// An .unfrag file, or a directory of segments
     #[arg(value_name = "IN")]
-    from: PathBuf,
+    input: PathBuf,
     /// The .unfrag file to write; - for the standard output
     #[arg(value_name = "OUT")]
-    to: PathBuf,
+    output: PathBuf,
     #[command(flatten)]
     window: WindowArgs,
 }
@@ -37,31 +37,33 @@ pub struct Args {
 /// # Errors
 /// If the recording cannot be read, would be overwritten, or the file cannot be written.
 pub fn run(args: &Args) -> Result<()> {
-    check_not_input(&args.to, &args.from)?;
-    let console = Console::beside([("OUT", Some(args.to.as_path()))], false)?;
-    match segments::list(&args.from)?.as_slice() {
-        [] if args.from.is_dir() => {
+    check_not_input(&args.output, &args.input)?;
+    let console = Console::beside([("OUT", Some(args.output.as_path()))], false)?;
+    match segments::list(&args.input)?.as_slice() {
+        [] if args.input.is_dir() => {
             return Err(Error::malformed("no segments of a recording are in it")
-                .in_file(&args.from)
+                .in_file(&args.input)
                 .help("name an .unfrag file, or a directory of segments")
                 .into());
         }
-        [] if !is_unfrag(&args.from)? => {
+        [] if !is_unfrag(&args.input)? => {
             return Err(Error::unsupported("it is no .unfrag file")
-                .in_file(&args.from)
+                .in_file(&args.input)
                 .help("make one of it with `unfrag import`, and redact that")
                 .into());
         }
         [] => {}
-        all => all.iter().try_for_each(|s| check_not_input(&args.to, s))?,
+        all => all
+            .iter()
+            .try_for_each(|s| check_not_input(&args.output, s))?,
     }
-    check_beside(&args.to, &args.from)?;
+    check_beside(&args.output, &args.input)?;
     let progress = Progress::new("redacting");
-    let done = redact(&args.from, &args.to, &args.window.window())?;
+    let done = redact(&args.input, &args.output, &args.window.window())?;
     drop(progress);
     let head = format!(
         "{}: {}, {}\n",
-        name_of(&args.to),
+        name_of(&args.output),
         bytes(done.file_bytes),
         counted(done.events, "event")
     );

@@ -54,7 +54,7 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
     for w in d.withheld.iter().filter(|w| is_set_aside(&w.name)) {
         paragraph(&mut out, screen, "SET ASIDE: ", &printable(&w.text));
     }
-    to_do::push(d, screen, &mut out);
+    to_do::push(d, asked.command, screen, &mut out);
     let since = "HISTORY since boot, no reason to act now: ";
     paragraph(&mut out, screen, since, &history(d));
     paragraph(&mut out, screen, "SETTINGS: ", &settings(d));

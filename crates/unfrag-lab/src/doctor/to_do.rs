@@ -4,15 +4,14 @@
 
 use super::advice::{Advice, NotGiven};
 use super::advice_text::nothing_to_change;
-use super::answer::preparing;
 use super::diagnosis::Diagnosis;
 use crate::report::number::thousands;
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
 use std::fmt::Write as _;
 
-/// Appends it.
-pub(super) fn push(d: &Diagnosis, screen: &Screen, out: &mut Text) {
+/// Appends it; `command` is the one that asked.
+pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text) {
     let lead = match (d.advice.is_empty(), d.advice_lacks.is_empty()) {
         (false, _) => "DO: as root".to_owned(),
         (true, true) => format!("DO: {}.", nothing_to_change(d)),
@@ -50,10 +49,9 @@ pub(super) fn push(d: &Diagnosis, screen: &Screen, out: &mut Text) {
     for a in &d.if_more_is_needed {
         one(a, "if more huge pages are needed: ", "");
     }
-    for (what, n, cost, commands) in more(d) {
-        let text = format!("up to {} huge pages, by {what}; cost: {cost}", thousands(n));
+    if let Some((text, n)) = more(d) {
         wrapped(out, Place::Each("    # "), screen.width, &text);
-        let _ = writeln!(out, "    {}", commands.join("; "));
+        let _ = writeln!(out, "    {command} --huge {n}");
     }
     for NotGiven { advice, why_not } in &d.candidates {
         let text = format!(
@@ -65,35 +63,25 @@ pub(super) fn push(d: &Diagnosis, screen: &Screen, out: &mut Text) {
     }
 }
 
-/// What makes more huge pages, by the forecast: how, how many then, the cost and the commands.
-fn more(d: &Diagnosis) -> Vec<(&'static str, u64, &'static str, Vec<String>)> {
+/// How many more huge pages there would be by which means, and how many at most: the answer to that number has the commands.
+fn more(d: &Diagnosis) -> Option<(String, u64)> {
     let f = &d.huge_pages;
     let is_advised = |word: &str| {
         let mut all = d.advice.iter().chain(&d.if_more_is_needed);
         all.any(|a| a.command.contains(word))
     };
-    let (Some(now), Some(compacted)) = (f.now, f.after_compaction) else {
-        return vec![];
-    };
+    let (now, compacted) = (f.now?, f.after_compaction?);
     // Where compaction gives nothing the kernel may have none.
     if compacted <= now || is_advised("compact_memory") {
-        return vec![];
+        return None;
     }
-    let compaction = (
-        "compaction",
-        compacted,
-        "a CPU is busy for seconds",
-        preparing(d, false, true),
-    );
-    let dropping = f.after_reclaim.filter(|&n| n > compacted).map(|n| {
-        (
-            "dropping caches and compaction",
-            n,
-            "what was cached is read from disk again",
-            preparing(d, true, true),
-        )
-    });
-    std::iter::once(compaction).chain(dropping).collect()
+    let mut text = format!("up to {} huge pages by compaction", thousands(compacted));
+    let dropped = f.after_reclaim.filter(|&n| n > compacted);
+    if let Some(n) = dropped {
+        let _ = write!(text, ", up to {} by dropping caches too", thousands(n));
+    }
+    text += ": this prints the commands";
+    Some((text, dropped.unwrap_or(compacted)))
 }
 
 /// What an advice would do, where its command is not to be carried out yet.

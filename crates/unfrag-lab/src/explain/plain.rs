@@ -51,7 +51,7 @@ pub fn plain(case: &Case, order: Option<i32>, meaning: &str, held: &[Held]) -> S
             )
         }
         Some(Verdict::Marks) => format!(
-            "a free block of {size} was there in {}, but the kernel may not take it: less would be left than it must keep free of such blocks.",
+            "a free block of {size} was there in {}, but the kernel may not take it: less would be left than it must keep.",
             named(&|z| z.is_allowed
                 && z.has_block == Some(true)
                 && z.passes_unprotected == Some(false)),

@@ -213,9 +213,11 @@ fn faults(held: &[String], parts: &[Part], ends: Option<usize>) -> Vec<String> {
 
 /// Whether lines were joined with a sign that became the end of their last words.
 fn is_joined(words: &[Word]) -> bool {
+    /// One list may have lost the line on which it goes on.
+    const LOST: usize = 2;
     let goes_on = |pair: &[Word]| pair[0].key == pair[1].key;
-    let is_added = |pair: &[Word]| pair[0].value.ends_with([',', ';']) && !goes_on(pair);
-    words.windows(2).any(is_added)
+    let is_added = |pair: &&[Word]| pair[0].value.ends_with([',', ';']) && !goes_on(pair);
+    words.windows(2).filter(is_added).count() > LOST
 }
 
 impl Part {
