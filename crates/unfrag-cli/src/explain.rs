@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output::{print, print_json, print_json_line, shell_word};
 use crate::progress::Progress;
+use crate::terminal::screen;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ fn done(args: &Args) -> Result<ExitCode> {
         (true, true) => print_json_line(&answer),
         (true, false) => print_json(&answer),
         (false, true) => print(format!("{}\n", found.line)),
-        (false, false) => print(text::render(&answer)),
+        (false, false) => print(text::render(&answer, screen().width)),
     };
     match printed {
         // The status stays the answer's if nobody reads it.

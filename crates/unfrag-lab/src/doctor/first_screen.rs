@@ -7,6 +7,7 @@ use super::advice_text::while_watched;
 use super::answer::what_would_tell;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::frames::FrameUse;
+use super::history;
 use super::to_do;
 use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
@@ -55,8 +56,8 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
         paragraph(&mut out, screen, "SET ASIDE: ", &printable(&w.text));
     }
     to_do::push(d, asked.command, screen, &mut out);
-    let since = "HISTORY since boot, no reason to act now: ";
-    paragraph(&mut out, screen, since, &history(d));
+    let since = format!("HISTORY {}: ", history::head(&d.history));
+    paragraph(&mut out, screen, &since, &past(d));
     paragraph(&mut out, screen, "SETTINGS: ", &settings(d));
     for note in &d.notes {
         paragraph(&mut out, screen, "NOTE: ", &printable(note));
@@ -370,7 +371,7 @@ fn is_set_aside(name: &str) -> bool {
         .any(|n| name.starts_with(n))
 }
 
-fn history(d: &Diagnosis) -> String {
+fn past(d: &Diagnosis) -> String {
     // What all of them say of now is said once.
     let now = |p: &super::history::Past| Some(p.text.rsplit_once("; ")?.1.to_owned());
     let first = d.history.first().and_then(now);

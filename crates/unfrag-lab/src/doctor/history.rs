@@ -22,6 +22,14 @@ pub struct Past {
     pub next: Option<&'static str>,
 }
 
+/// Head of what happened since boot, which is no reason to act where nothing of it happened while the host was watched.
+pub(super) fn head(all: &[Past]) -> &'static str {
+    match all.iter().any(|p| p.while_watched > Some(0)) {
+        true => "since boot",
+        false => "since boot, no reason to act now",
+    }
+}
+
 /// What happened since boot, the gravest first.
 pub(super) fn history(work: &[Work], watch: &Watch) -> Vec<Past> {
     let total = |name: &str| work.iter().find(|w| w.counter == name).map(|w| w.total);

@@ -238,6 +238,7 @@ mod tests {
             reason: String::new(),
             change: None,
             cost: String::new(),
+            huge_pages: None,
             prediction: None,
             predicted: Some(predicted),
         }

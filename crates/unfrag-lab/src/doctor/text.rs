@@ -7,6 +7,7 @@ use super::answer::what_would_tell;
 use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
+use super::history;
 use crate::geometry::Geometry;
 use crate::report::number::{bytes, duration, free_of, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
@@ -137,7 +138,7 @@ pub fn tables(d: &Diagnosis, screen: &Screen) -> Text {
         work_table(d, &mut out);
     }
     if !d.history.is_empty() {
-        head(&mut out, "History since boot (no reason to act now)");
+        head(&mut out, &format!("History {}", history::head(&d.history)));
         advice_text::history(d, &mut out);
     }
     if !d.withheld.is_empty() {

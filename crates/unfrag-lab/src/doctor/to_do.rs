@@ -35,7 +35,7 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         let _ = writeln!(out, "    {}", printable(&a.command));
     };
     for a in &d.advice {
-        let why = format!("; why: {}", printable(&a.reason));
+        let why = format!("; why: {}", printable(before_zones(&a.reason)));
         one(
             a,
             "",
@@ -61,6 +61,13 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         );
         wrapped(out, Place::Each("    # "), screen.width, &text);
     }
+}
+
+/// A reason without what it says of single zones, which the cause says of all: unless it says nothing else.
+fn before_zones(reason: &str) -> &str {
+    reason
+        .split_once("; node ")
+        .map_or(reason, |(before, _)| before)
 }
 
 /// How many more huge pages there would be by which means, and how many at most: the answer to that number has the commands.

@@ -5,18 +5,20 @@ use super::held;
 use super::{one_line, zone_table};
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::Text;
+use crate::report::wrap::{Place, wrapped};
 
 /// Failures that are shown in full; of more the rest is a line each.
 const IN_FULL: usize = 20;
 /// Lines not understood that are shown.
 const MOST_SKIPPED: usize = 10;
 
-/// The whole answer. Nothing of the log in it controls the terminal.
-pub fn render(e: &Explanation) -> Text {
-    whole(e).into()
+/// The whole answer, of lines of at most `width` columns; commands and tables are never broken. Nothing of the log in it
+/// controls the terminal.
+pub fn render(e: &Explanation, width: usize) -> Text {
+    whole(e, width).into()
 }
 
-fn whole(e: &Explanation) -> String {
+fn whole(e: &Explanation, width: usize) -> String {
     let mut out = String::new();
     if e.reports.is_empty() {
         out += "No report of a failed allocation, of the OOM killer or of memory is in it.\n";
@@ -34,7 +36,7 @@ fn whole(e: &Explanation) -> String {
             out += "More of them, a line each:\n";
         }
         if i < IN_FULL {
-            failure(&mut out, i + 1, f);
+            failure(&mut out, i + 1, f, width);
         } else {
             out += &format!("{:>4}. {}: {}\n", i + 1, headline(f), f.answer);
         }
@@ -52,7 +54,12 @@ fn whole(e: &Explanation) -> String {
         }
     }
     for note in &e.notes {
-        out += &format!("note: {note}\n");
+        wrapped(
+            &mut out,
+            Place::Hanging("  "),
+            width,
+            &format!("note: {note}"),
+        );
     }
     if !e.reports.is_empty() {
         out += "Is the host still like that?  unfrag doctor\n";
@@ -93,63 +100,68 @@ fn headline(f: &Failure) -> String {
     }
 }
 
-fn failure(out: &mut String, number: usize, f: &Failure) {
+/// Appends what one name stands before, unless it is empty.
+fn line(out: &mut String, width: usize, name: &str, text: &str) {
+    if !text.is_empty() {
+        let text = format!("   {name:<9}{text}");
+        wrapped(out, Place::Hanging("            "), width, &text);
+    }
+}
+
+fn failure(out: &mut String, number: usize, f: &Failure, width: usize) {
     *out += &format!("{number}. {} (line {})\n", headline(f), f.line);
-    let mut line = |name: &str, text: &str| {
-        if !text.is_empty() {
-            *out += &format!("   {name:<9}{text}\n");
-        }
-    };
-    line("verdict", &f.answer);
+    line(out, width, "verdict", &f.answer);
     for (when, advice) in in_order(f) {
         let likely = match advice.cost.as_str() {
             "none" | "none but that" => helps(advice.sure).to_owned(),
             cost => format!("{}; cost: {cost}", helps(advice.sure)),
         };
-        line(when, &format!("{} ({likely})", advice.action));
+        line(out, width, when, &format!("{} ({likely})", advice.action));
         if let Some(command) = &advice.command {
-            line("", &format!("  {command}"));
+            *out += &format!("              {command}\n");
         }
     }
     if f.verdict.is_some() && f.advice.is_empty() {
         line(
+            out,
+            width,
             "DO",
             "nothing to set: look for another reason in the lines around it",
         );
     }
-    line("sure", &f.sure);
+    line(out, width, "sure", &f.sure);
     for (head, text) in held::lines(&f.held) {
-        line(head, &text);
+        line(out, width, head, &text);
     }
     // A message of one line is no report: it has neither a kernel nor rules.
     if !f.rules.is_empty() {
         let kernel = f.kernel.as_deref().unwrap_or("not in the text");
-        line("kernel", &format!("{kernel} (rules: {})", f.rules));
+        line(
+            out,
+            width,
+            "kernel",
+            &format!("{kernel} (rules: {})", f.rules),
+        );
     }
     if !f.gfp.is_empty() {
         let how = match f.how.as_str() {
             "" => String::new(),
             how => format!(": {how}"),
         };
-        line("flags", &format!("{}{how}", f.gfp.join("|")));
+        line(out, width, "flags", &format!("{}{how}", f.gfp.join("|")));
     }
     let when = match (&f.first, &f.last) {
         (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
         (Some(first), _) => first.clone(),
         _ => String::new(),
     };
-    line("when", &when);
+    line(out, width, "when", &when);
     zone_table::push(out, f);
-    let mut line = |name: &str, text: &str| {
-        if !text.is_empty() {
-            *out += &format!("   {name:<9}{text}\n");
-        }
-    };
     if f.verdict.is_some() && !f.answer.eq_ignore_ascii_case(&f.meaning) {
-        line("why", &f.meaning);
+        line(out, width, "why", &f.meaning);
     }
     for note in &f.notes {
-        line("note", note);
+        line(out, width, "note", note);
     }
     out.push('\n');
 }

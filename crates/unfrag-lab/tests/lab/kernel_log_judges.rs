@@ -111,11 +111,14 @@ fn a_boost_is_no_part_of_the_setting() {
             .any(|n| n.contains("Normal hold a boost of 97.7 MiB"))
     );
     assert!(
-        text::render(&explained(&request(
-            &failed(3, KERNEL),
-            "6.8.2",
-            &host(ROOMY, &[100_000])
-        )))
+        text::render(
+            &explained(&request(
+                &failed(3, KERNEL),
+                "6.8.2",
+                &host(ROOMY, &[100_000])
+            )),
+            usize::MAX
+        )
         .contains("of it boost KiB")
     );
 }
@@ -548,7 +551,10 @@ fn who_has_the_memory_is_said() {
         of("code")[1],
         ("inode_alloc [x]", 1_047_212_032, Some(511_334))
     );
-    let shown = text::render(&explained(&(oom() + places + caches + TASKS + KILLED)));
+    let shown = text::render(
+        &explained(&(oom() + places + caches + TASKS + KILLED)),
+        usize::MAX,
+    );
     for needed in [
         "slab caches 2.7 GiB (70.0 %)",
         "2 builder 400 MiB",
@@ -621,7 +627,7 @@ fn numbers_beyond_all_memory_are_a_bug_and_not_shown() {
         (None, None)
     );
     assert!(!advised(&f).contains("journalctl") && !advised(&f).contains("sysctl"));
-    let shown = text::render(&explained(&log));
+    let shown = text::render(&explained(&log), usize::MAX);
     assert!(
         !shown.contains("72,057") && !shown.contains("288,230") && !shown.contains("99,395"),
         "{}",
@@ -645,7 +651,7 @@ fn lines_cut_by_a_pager_are_read_as_far_as_they_decide() {
     // Whether larger blocks are free is not in the text.
     let open = one(&log("7000*4kB (UME) 0*8kB 0*16k"));
     assert_eq!(open.verdict, Some("incomplete"));
-    assert!(text::render(&explained(&log("7000*4kB (UME) 0*8kB"))).contains('?'));
+    assert!(text::render(&explained(&log("7000*4kB (UME) 0*8kB")), usize::MAX).contains('?'));
 }
 
 #[test]
@@ -694,7 +700,7 @@ fn the_second_line_is_the_verdict_and_what_to_do() {
         "cma: cma_alloc: alloc failed, req-size: 2025 pages, ret: -16\n".to_owned(),
     ] {
         let f = one(&log);
-        let shown = text::render(&explained(&log));
+        let shown = text::render(&explained(&log), usize::MAX);
         let mut lines = shown.lines().skip(1);
         assert_eq!(lines.next(), Some(&*format!("   verdict  {}", f.answer)));
         if !f.advice.is_empty() {
