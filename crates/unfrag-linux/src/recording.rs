@@ -306,6 +306,9 @@ impl EventTable {
     }
 }
 
+/// What a recorder's listing of settings below `/sys/kernel/mm` is called.
+const LISTING: &str = "settings";
+
 impl Snapshot {
     /// The content of the file called `name`, packed or not.
     pub fn content(&self, name: &str) -> Option<&Content> {
@@ -315,6 +318,18 @@ impl Snapshot {
     /// The bytes of the file called `name`; `None` also if they are packed, as page flags are.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.content(name)?.plain()
+    }
+    /// What a file below `/sys/kernel/mm` said of which a recorder keeps no copy, but a line of its listing of settings:
+    /// `name` is as of a copy, `thp/NAME` or `sysfs/PATH`.
+    pub fn listed(&self, name: &str) -> Option<Vec<u8>> {
+        let path = match name.strip_prefix("thp/") {
+            Some(name) => format!("kernel/mm/transparent_hugepage/{name}"),
+            None => name.strip_prefix("sysfs/")?.to_owned(),
+        };
+        let listing = String::from_utf8_lossy(self.file(LISTING)?);
+        let mut lines = listing.lines().filter_map(|l| l.split_once(['=', ':']));
+        let found = lines.find(|(file, _)| file.trim().strip_prefix("/sys/") == Some(&path));
+        found.map(|(_, value)| format!("{}\n", value.trim()).into_bytes())
     }
     /// When `name` was read (the middle of its reading), in nanoseconds of the snapshots' clock.
     pub fn time_of(&self, name: &str) -> Option<u64> {

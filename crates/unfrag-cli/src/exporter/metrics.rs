@@ -377,7 +377,15 @@ mod tests {
             let name = format!("c{i}\"\\{{");
             text += &format!(
                 "{name:<17} {:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} : slabdata {i:>6} {i:>6} {:>6}\n",
-                5, 10, 192, 21, 2, 0, 0, 0, 0
+                i * 20,
+                i * 21,
+                192,
+                21,
+                2,
+                0,
+                0,
+                0,
+                0
             );
         }
         let read = |name: &str| match name {

@@ -409,8 +409,10 @@ fn a_part_under_another_name_is_missing_and_never_none_of_it() {
     }
 }
 
+/// What a command said, without the breaks of its lines.
 fn text_of(out: &std::process::Output) -> String {
-    text(&out.stdout) + &text(&out.stderr)
+    let said = text(&out.stdout) + &text(&out.stderr);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

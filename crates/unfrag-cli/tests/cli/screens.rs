@@ -197,6 +197,8 @@ fn an_explanation_is_the_verdict_in_its_second_line_then_what_to_do() {
         let shown = stdout(&["explain", &log]);
         let answer = json(&["explain", &log, "--json"]);
         let reports = answer["reports"].as_array().expect("reports");
+        // A line that is further in than names are goes on with the one before.
+        let shown = shown.replace(&format!("\n{:12}", ""), " ");
         let mut lines = shown.lines();
         for (i, report) in reports.iter().enumerate().take(20) {
             let head = format!("{}. ", i + 1);

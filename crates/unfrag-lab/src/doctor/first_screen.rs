@@ -107,6 +107,7 @@ fn title(d: &Diagnosis, is_now: bool) -> String {
 /// A time since boot, by its two largest units.
 fn long(seconds: f64) -> String {
     match seconds as u64 / 60 {
+        0 => format!("{} s", seconds as u64),
         minutes @ ..60 => format!("{minutes} min"),
         minutes @ 60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
         minutes => format!("{} d {} h", thousands(minutes / 1440), minutes % 1440 / 60),

@@ -239,9 +239,6 @@ impl Host {
     }
 }
 
-/// What a recorder's listing of settings below `/sys` is called.
-const LISTING: &str = "settings";
-
 /// The files of a snapshot. Settings are found in the recorder's listing of them, too.
 pub(crate) struct OfSnapshot<'a>(pub &'a Snapshot);
 
@@ -250,25 +247,13 @@ impl OfSnapshot<'_> {
         let content = self.0.content(name);
         content.ok_or_else(|| io::Error::other("not in the snapshot"))
     }
-
-    /// The value of a file below `/sys/kernel/mm` of which a recorder keeps no copy, but a line of its listing.
-    fn listed(&self, name: &str) -> Option<Vec<u8>> {
-        let path = match name.strip_prefix("thp/") {
-            Some(name) => format!("kernel/mm/transparent_hugepage/{name}"),
-            None => name.strip_prefix("sysfs/")?.to_owned(),
-        };
-        let listing = String::from_utf8_lossy(self.0.file(LISTING)?);
-        let mut lines = listing.lines().filter_map(|l| l.split_once(['=', ':']));
-        let found = lines.find(|(file, _)| file.trim().strip_prefix("/sys/") == Some(&path));
-        found.map(|(_, value)| format!("{}\n", value.trim()).into_bytes())
-    }
 }
 
 impl Files for OfSnapshot<'_> {
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         match self.content(name) {
             Ok(content) => Ok(content.bytes().into_owned()),
-            Err(e) => self.listed(name).ok_or(e),
+            Err(e) => self.0.listed(name).ok_or(e),
         }
     }
 

@@ -172,8 +172,9 @@ fn page_flags_tell_slab_and_page_tables_from_before() {
 
 /// A snapshot with one slab cache of so many slabs, of 8 pages each.
 fn slabinfo(time: u64, slabs: u64) -> Snapshot {
+    let objects = slabs * 32;
     let text = format!(
-        "slabinfo - version: 2.1\n# name\next4_inode_cache {slabs} {slabs} 1024 32 8 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n"
+        "slabinfo - version: 2.1\n# name\next4_inode_cache {objects} {objects} 1024 32 8 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n"
     );
     Snapshot {
         name: format!("at {time}"),

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use unfrag_lab::explain::answer::{Failure, ZoneAnswer};
+use unfrag_lab::explain::answer::{Failure, Held, ZoneAnswer};
 use unfrag_lab::explain::{Explanation, explain};
 
 fn explained(text: &str) -> Explanation {
@@ -126,14 +126,18 @@ fn unlike(part: &Failure, w: &Failure) -> Vec<&'static str> {
     wrong.map(|(what, _)| what).collect()
 }
 
+/// Whether a holder is one of the whole's. What is in no counter may be a pool of huge pages as long as no line tells of these.
+fn is_same_holder(part: &Held, whole: &Held) -> bool {
+    const REST: &str = "in no counter";
+    part.kind == whole.kind
+        && (part.name == whole.name || part.name.starts_with(REST) && whole.name.starts_with(REST))
+}
+
 /// Whether what holds memory is as much as in the whole. With fewer counters smaller ones move up; the counters of a node
 /// are read at another moment than those of the whole; and a task's row that is missing leaves no trace.
 fn holds_as(part: &Failure, whole: &Failure) -> bool {
     part.held.iter().all(|h| {
-        let of_whole = whole
-            .held
-            .iter()
-            .find(|w| (w.kind, &w.name) == (h.kind, &h.name));
+        let of_whole = whole.held.iter().find(|w| is_same_holder(h, w));
         match of_whole {
             Some(w) if h.kind == "task" => h.bytes <= w.bytes,
             Some(w) => h.bytes.abs_diff(w.bytes) <= w.bytes / 50,

@@ -246,7 +246,8 @@ fn is_of_kmalloc(name: &str) -> bool {
         return is_size(rest);
     };
     let is_random = |kind: &str| {
-        let number = kind.strip_prefix("rnd-").filter(|n| n.len() == 2);
+        let is_two_digits = |n: &&str| n.len() == 2 && n.bytes().all(|b| b.is_ascii_digit());
+        let number = kind.strip_prefix("rnd-").filter(is_two_digits);
         number
             .and_then(|n| n.parse().ok())
             .is_some_and(|n: u8| (1..=15).contains(&n))

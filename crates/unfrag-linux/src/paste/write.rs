@@ -180,7 +180,9 @@ fn settings(now: &Snapshot) -> Option<Words> {
         }
     }
     for (name, choices) in known::CHOICES {
-        let text = String::from_utf8_lossy(now.file(name).unwrap_or_default()).into_owned();
+        let bytes = now.file(name).map(<[u8]>::to_vec);
+        let bytes = bytes.or_else(|| now.listed(name)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let chosen = text
             .split_once('[')
             .and_then(|(_, rest)| Some(rest.split_once(']')?.0));

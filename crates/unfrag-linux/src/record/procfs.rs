@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::content::{Content, copy};
 use crate::kpageflags;
 use crate::recording::{Snapshot, SnapshotFile};
+use crate::snapshots::settings::OF_MM;
 
 /// Files of /proc taken each time.
 const PROC: &[&str] = &[
@@ -27,20 +28,6 @@ const PROC: &[&str] = &[
 
 /// Files below /proc/sys/vm that do something when they are read, or hold no setting.
 const NO_SETTINGS: &[&str] = &["compact_memory", "drop_caches", "stat_refresh"];
-
-/// Files below /sys/kernel/mm that hold settings.
-const MM: &[&str] = &[
-    "lru_gen/enabled",
-    "lru_gen/min_ttl_ms",
-    "transparent_hugepage/defrag",
-    "transparent_hugepage/enabled",
-    "transparent_hugepage/shmem_enabled",
-    "transparent_hugepage/khugepaged/alloc_sleep_millisecs",
-    "transparent_hugepage/khugepaged/defrag",
-    "transparent_hugepage/khugepaged/max_ptes_none",
-    "transparent_hugepage/khugepaged/pages_to_scan",
-    "transparent_hugepage/khugepaged/scan_sleep_millisecs",
-];
 
 /// Files of debugfs taken each time, where the kernel has them.
 const DEBUG: &[&str] = &["extfrag_index", "unusable_index"];
@@ -193,7 +180,7 @@ impl Taking {
     /// them, or none.
     fn settings(&mut self, dir: &Path) {
         let begin = monotonic();
-        let mut names: Vec<String> = MM.iter().map(|&name| name.into()).collect();
+        let mut names: Vec<String> = OF_MM.iter().map(|&name| name.into()).collect();
         let huge = "transparent_hugepage";
         for item in std::fs::read_dir(dir.join(huge))
             .into_iter()

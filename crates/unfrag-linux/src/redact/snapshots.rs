@@ -13,6 +13,7 @@ use crate::procfs::{
 };
 use crate::recording::Snapshot;
 use crate::snapshots::KNOWN;
+use crate::snapshots::settings::is_setting;
 
 /// The snapshots, with what they say in the kernel's own words alone.
 pub(super) fn redact(
@@ -88,6 +89,7 @@ fn redacted(name: &str, content: &Content, names: &mut Names) -> Option<Content>
         }
         "version" => version(bytes)?,
         "sysctl-vm" => settings(bytes),
+        "settings" => listing(bytes),
         _ => return None,
     };
     Some(text.into())
@@ -145,6 +147,39 @@ fn settings(bytes: &[u8]) -> String {
     };
     text.lines().filter_map(line).collect()
 }
+
+/// Lines of settings below `/sys/kernel/mm` that the recorder takes, whose values are numbers or a choice of the kernel's words.
+fn listing(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line = |line: &str| {
+        let (path, value) = line.split_once('=')?;
+        let name = path.strip_prefix("/sys/kernel/mm/")?;
+        let is_word = |w: &str| {
+            let word = w.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
+            CHOICES.contains(&word.unwrap_or(w))
+        };
+        let digits = value.strip_prefix("0x").unwrap_or(value);
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_plain = is_number || value.split(' ').all(is_word);
+        (is_setting(name) && is_plain).then(|| format!("{line}\n"))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// What transparent huge pages can be set to.
+const CHOICES: [&str; 11] = [
+    "always",
+    "defer",
+    "defer+madvise",
+    "madvise",
+    "never",
+    "inherit",
+    "within_size",
+    "advise",
+    "deny",
+    "force",
+    "none",
+];
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,29 @@ pub(crate) const NUMBERS_OF_VM: [&str; 13] = [
     "zone_reclaim_mode",
 ];
 
+/// Files below /sys/kernel/mm that hold settings which the recorder takes.
+pub(crate) const OF_MM: &[&str] = &[
+    "lru_gen/enabled",
+    "lru_gen/min_ttl_ms",
+    "transparent_hugepage/defrag",
+    "transparent_hugepage/enabled",
+    "transparent_hugepage/shmem_enabled",
+    "transparent_hugepage/khugepaged/alloc_sleep_millisecs",
+    "transparent_hugepage/khugepaged/defrag",
+    "transparent_hugepage/khugepaged/max_ptes_none",
+    "transparent_hugepage/khugepaged/pages_to_scan",
+    "transparent_hugepage/khugepaged/scan_sleep_millisecs",
+];
+
+/// Whether a file below /sys/kernel/mm is one of those settings.
+pub(crate) fn is_setting(name: &str) -> bool {
+    let size = name
+        .strip_prefix("transparent_hugepage/hugepages-")
+        .and_then(|rest| rest.strip_suffix("kB/enabled"));
+    OF_MM.contains(&name)
+        || size.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// Whether a setting of `vm` is known by its name alone.
 fn is_of_vm(name: &str) -> bool {
     NUMBERS_OF_VM.contains(&name) || name == "lowmem_reserve_ratio"

@@ -23,6 +23,8 @@ use crate::recording::Snapshot;
 
 /// Bytes that an archive may tell of a file beside its header.
 const MOST_TOLD: u64 = 64 << 10;
+/// Bytes of a block of an archive.
+const TAR_BLOCK: usize = 512;
 /// Depth to which directories are searched.
 const MAX_DEPTH: usize = 12;
 /// Bytes that may be read of anything, to skip them or to pack them anew.
@@ -275,7 +277,7 @@ fn read_tar(
     allowance: &mut Allowance,
     found: &mut Found,
 ) -> Result<()> {
-    let mut archive = tar::Archive::new(unpacked.take(limit));
+    let mut archive = tar::Archive::new(Ended::new(unpacked.take(limit)));
     // Entries that only tell of the next one are read here: by itself the library keeps what they hold, however much.
     let mut long_name: Option<Vec<u8>> = None;
     for item in archive.entries().map_err(|e| damaged(&e))?.raw(true) {
@@ -366,7 +368,43 @@ fn read_tar(
             content,
         });
     }
-    Ok(())
+    // A part that ends between two entries reads as if it were whole.
+    match archive.into_inner().is_ended() {
+        true => Ok(()),
+        false => Err(Error::malformed(
+            "the archive is cut off: the blocks of zeros at its end are missing",
+        )
+        .help("copy it again; what is there can be unpacked with tar and given as a directory")),
+    }
+}
+
+/// A reader that knows whether what was read ends as archives do: with a block of zeros.
+struct Ended<R> {
+    inner: R,
+    /// Zeros read last.
+    zeros: usize,
+}
+
+impl<R> Ended<R> {
+    fn new(inner: R) -> Self {
+        Ended { inner, zeros: 0 }
+    }
+
+    fn is_ended(&self) -> bool {
+        self.zeros >= TAR_BLOCK
+    }
+}
+
+impl<R: Read> Read for Ended<R> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        let zeros = buf[..n].iter().rev().take_while(|b| **b == 0).count();
+        self.zeros = match zeros == n {
+            true => self.zeros.saturating_add(n),
+            false => zeros,
+        };
+        Ok(n)
+    }
 }
 
 /// The name of the next entry, as an entry before it tells it.
