@@ -14,8 +14,10 @@ use crate::support::book::{chapters, in_project, name, pages, read};
 use crate::support::{head, lay_out, root, run as unfrag, sample, skipped, stdout, text};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -147,17 +149,27 @@ fn reader() -> tempfile::TempDir {
 fn every_command_in_the_docs_works() {
     let pages = pages();
     let (next, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed = Mutex::new(vec![]);
     // Most commands use one CPU at a time.
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(page) = pages.get(next.fetch_add(1, Relaxed)) {
-                    ran.fetch_add(run_page(page), Relaxed);
+                    // Every page is tried: whoever changes an output wants to see all that show it.
+                    match panic::catch_unwind(|| run_page(page)) {
+                        Ok(blocks) => ran.fetch_add(blocks, Relaxed),
+                        Err(_) => {
+                            failed.lock().unwrap().push(name(page));
+                            0
+                        }
+                    };
                 }
             });
         }
     });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "said above, of: {}", failed.join(", "));
     let ran = ran.into_inner();
     assert!(ran >= 5, "only {ran} blocks were run");
 }
