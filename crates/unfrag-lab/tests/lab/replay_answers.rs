@@ -189,7 +189,7 @@ fn of_what_nothing_can_be_said_there_is_no_table_but_with_all() {
     assert!(!page.contains("cannot say</td>"));
     let all = text(&report, Detail::All);
     assert!(
-        all.contains("2 - 60 cannot say") && heads(&all) > 1,
+        all.contains("2 to 60: cannot say") && heads(&all) > 1,
         "{all}"
     );
     assert!(html::render(&report, Detail::All).contains("cannot say</td>"));
@@ -229,7 +229,7 @@ fn rows_that_are_zero_on_all_sides_come_back_with_all() {
     let zero = [
         "Waits for compaction (compact_stall)",
         "HighAtomic",
-        "0 - 4 as many",
+        "0 to 4: about the same",
     ];
     let views = |detail| [text(&report, detail), html::render(&report, detail)];
     for (view, page) in ["terminal", "page"].iter().zip(views(Detail::Short)) {
@@ -283,8 +283,8 @@ fn what_can_be_said_is_said_with_its_bar_and_what_cannot_is_named() {
     for said in [
         "About the same: huge pages given at page faults.",
         "Cannot say whether more or less of: free huge pages (2 MiB blocks) at the end and pageblocks of unmovable kernel memory at the end.",
-        "2 - 60 cannot say",
-        "about 74 cannot say",
+        "2 to 60: cannot say",
+        "about 74: cannot say",
         "held against real kernels; loads: build, service.",
     ] {
         assert!(words.contains(said), "{said}: {words}");
@@ -295,6 +295,66 @@ fn what_can_be_said_is_said_with_its_bar_and_what_cannot_is_named() {
         "of none there are none"
     );
     assert!(!text(&own(), Detail::All).contains("different"));
+}
+
+/// The recorded kernel was not asked for, so that nothing else tells how far its model is off.
+#[test]
+fn a_number_that_the_recorded_kernels_model_misses_has_its_error_in_place_of_a_bar() {
+    let mut report = example_report();
+    report.kernels.remove(0);
+    let what_if = report.kernels[0].what_if.as_mut().unwrap();
+    let stalls = what_if.changes.iter_mut().find(|c| c.name == "allocstall");
+    let stalls = stalls.unwrap();
+    stalls.own = Some(1_900.0);
+    stalls.verdict = None;
+    stalls.reason =
+        Some("the model of the recorded kernel is far off what the host had of this number".into());
+    for detail in [Detail::Short, Detail::All] {
+        let words = words(&report, detail);
+        for said in [
+            "nothing is said: waits for reclaim: 1,900, the host 178.",
+            "Under 2.6.32 higher share",
+        ] {
+            assert!(words.contains(said), "{said}: {words}");
+        }
+        assert!(!words.contains("20 to 60"), "{words}");
+    }
+    let page = html::render(&report, Detail::All);
+    assert!(page.contains("cannot say</td>") && !page.contains("20 to 60"));
+}
+
+#[test]
+fn the_table_of_what_differs_has_no_row_that_is_the_same_for_all() {
+    let short = text(&example_report(), Detail::Short);
+    assert!(!short.contains(": about the same"), "{short}");
+    assert!(
+        short.contains("About the same: huge pages given"),
+        "{short}"
+    );
+}
+
+#[test]
+fn requests_without_memory_are_told_beside_those_of_the_host_where_there_are_more() {
+    for (model, host, said) in [
+        (291, Some(3_512), None),
+        (291, None, None),
+        (
+            3_512,
+            Some(291),
+            Some("Requests that found no memory: 3,512 in the model of 2.6.32, 291 on the host."),
+        ),
+    ] {
+        let mut report = example_report();
+        let totals = &mut report.kernels[1].totals;
+        totals.insert("failures".into(), Some(model));
+        totals.insert("failures_recorded".into(), host);
+        let told = Told::of(&report);
+        let sentences = told.answer.kernels[0].sentences.join(" ");
+        match said {
+            Some(said) => assert!(sentences.contains(said), "{sentences}"),
+            None => assert!(!sentences.contains("found no memory"), "{sentences}"),
+        }
+    }
 }
 
 /// That nobody measured what was asked of another kernel says nothing of how well the recorded one's model does.

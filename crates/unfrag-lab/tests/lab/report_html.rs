@@ -133,7 +133,7 @@ fn what_would_be_different_comes_first() {
     let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}"));
     assert!(at("fewer waits for reclaim: 20 to 60 instead of 178") < at("class=\"trust\""));
     assert!(at("class=\"trust\"") < at("id=\"changes\""));
-    assert!(at("20 - 60 fewer") < at("id=\"over-time\""));
+    assert!(at("20 to 60: fewer") < at("id=\"over-time\""));
     let mut own = example_report();
     own.kernels.truncate(1);
     assert!(!render(&own).contains("id=\"changes\""));

@@ -6,7 +6,7 @@ use super::detail::Detail;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::what_if::change::BEGIN_DIFFERENTLY;
+use crate::replay::answer::what_if::change::{BEGIN_DIFFERENTLY, MODEL_IS_NOT_THERE, OWN_IS_OFF};
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale};
@@ -88,12 +88,34 @@ fn value(change: &Change, value: f64) -> String {
     }
 }
 
-/// Its bar, the ends joined by `between`.
-pub(super) fn bar(change: &Change, between: &str) -> Option<String> {
+/// Whether its model errs so that its bar says nothing, either.
+fn is_off(change: &Change) -> bool {
+    matches!(
+        change.reason.as_deref(),
+        Some(OWN_IS_OFF | MODEL_IS_NOT_THERE)
+    )
+}
+
+/// Numbers of which the recorded kernel's model is far off, and by how much.
+pub(super) fn off(what_if: &WhatIf, sizes: &Sizes) -> Vec<String> {
+    let off = what_if.changes.iter();
+    let off = off.filter(|c| c.reason.as_deref() == Some(OWN_IS_OFF));
+    off.filter_map(|c| {
+        let [own, recorded] = [c.own?, c.recorded?].map(|n| value(c, n));
+        Some(format!("{}: {own}, the host {recorded}", what(c, sizes)))
+    })
+    .collect()
+}
+
+/// Its bar, unless that says nothing.
+pub(super) fn bar(change: &Change) -> Option<String> {
+    if is_off(change) {
+        return None;
+    }
     let [low, high] = change.bar?.map(|b| value(change, b));
     Some(match low == high {
         true => low,
-        false => format!("{low}{between}{high}"),
+        false => format!("{low} to {high}"),
     })
 }
 
@@ -102,10 +124,9 @@ fn direction(change: &Change, verdict: Verdict) -> &'static str {
     match (verdict, is_index(change)) {
         (Verdict::More, false) => "more",
         (Verdict::Less, false) => "fewer",
-        (Verdict::Same, false) => "as many",
+        (Verdict::Same, _) => "about the same",
         (Verdict::More, true) => "higher",
         (Verdict::Less, true) => "lower",
-        (Verdict::Same, true) => "as high",
     }
 }
 
@@ -121,7 +142,7 @@ pub(super) fn said(change: &Change, sizes: &Sizes) -> Option<String> {
         "{} {}: {} instead of {}",
         direction(change, verdict),
         what(change, sizes),
-        bar(change, " to ")?,
+        bar(change)?,
         value(change, change.instead_of?)
     ))
 }
@@ -198,7 +219,8 @@ pub fn table(report: &Report, detail: Detail) -> SideBySide {
         let cells: Vec<Option<Change>> = columns.iter().map(|(_, w)| of(w)).collect();
         let known = || cells.iter().flatten();
         let first = known().next()?;
-        let says = |c: &Change| c.verdict.is_some() && !is_of_nothing(c);
+        let differs = |c: &Change| c.verdict.is_some_and(|v| v != Verdict::Same);
+        let says = |c: &Change| differs(c) && !is_of_nothing(c);
         if !all && !known().any(says) {
             return None;
         }
@@ -226,12 +248,14 @@ fn label(words: &str) -> String {
 }
 
 fn cell(change: &Change) -> String {
-    let bar =
-        bar(change, " - ").unwrap_or_else(|| format!("about {}", value(change, change.predicted)));
+    if is_off(change) {
+        return "cannot say".into();
+    }
+    let bar = bar(change).unwrap_or_else(|| format!("about {}", value(change, change.predicted)));
     match change.verdict {
-        Some(verdict) => format!("{bar} {}", direction(change, verdict)),
+        Some(verdict) => format!("{bar}: {}", direction(change, verdict)),
         None if is_of_nothing(change) => bar,
-        None => format!("{bar} cannot say"),
+        None => format!("{bar}: cannot say"),
     }
 }
 

@@ -9,9 +9,11 @@ use crate::replay::answer::report::{HugeFaults, Measure};
 use crate::report::number::{percent, thousands};
 use serde::Serialize;
 
-/// An error up to this one at every snapshot limits nothing but the highest grade: the files of a snapshot are read one
-/// after the other, so that the recording itself is no more exact.
+/// An error up to this one at every snapshot limits nothing but the highest grade, unless it is more than that of counting:
+/// the files of a snapshot are read one after the other, so that the recording itself is no more exact.
 const NEGLIGIBLE: f64 = 0.02;
+/// A skill below this one is worse than counting.
+const NO_BETTER: f64 = -0.05;
 /// Faults of which fewer say nothing.
 const ENOUGH_FAULTS: u64 = 10;
 
@@ -89,7 +91,15 @@ impl Verdict {
             _ if measure.max == 0.0 => Grade::High,
             // A forecaster without an error leaves nothing to be better at, so that a good answer shows nothing.
             None => Grade::Fair,
-            Some(skill) if measure.max <= NEGLIGIBLE => Grade::of_skill(skill).max(Grade::Fair),
+            Some(skill) if measure.max <= NEGLIGIBLE => {
+                // Worse than counting is not fair, however small the error is.
+                let least = if skill < NO_BETTER {
+                    Grade::Low
+                } else {
+                    Grade::Fair
+                };
+                Grade::of_skill(skill).max(least)
+            }
             Some(skill) => Grade::of_skill(skill),
         };
         let error = format!(
@@ -160,8 +170,32 @@ impl Verdict {
 fn of_skill(skill: f64) -> String {
     let error = match skill {
         s if s > 0.05 => format!("{} smaller than", percent(s)),
-        s if s > -0.05 => "no smaller than".into(),
+        s if s >= NO_BETTER => "no smaller than".into(),
         s => format!("{:.2} times", 1.0 - s),
     };
     format!("over all snapshots its error is {error} that of only counting pages")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_errs_more_than_counting_is_not_fair() {
+        for (skill, grade) in [
+            (-1.24, Grade::Low),
+            (0.0, Grade::Fair),
+            (0.6, Grade::Fair),
+            (0.9, Grade::High),
+        ] {
+            let measure = Measure {
+                median: 0.004,
+                p90: 0.009,
+                max: 0.015,
+                skill: Some(skill),
+            };
+            let verdict = Verdict::of("types", &measure, SHARES);
+            assert_eq!(verdict.grade, grade, "{}", verdict.why);
+        }
+    }
 }

@@ -140,12 +140,8 @@ impl Sayer<'_> {
             }
             _ => self.of_own(kernel, free.as_ref()),
         };
-        if kernel.broke_down.is_none() && kernel.failed() > 0 {
-            sentences.push(format!(
-                "In the model of {}, {} requests found no memory.",
-                kernel.kernel,
-                thousands(kernel.failed())
-            ));
+        if kernel.broke_down.is_none() {
+            sentences.extend(found_none(kernel));
         }
         KernelAnswer {
             kernel: kernel.kernel.clone(),
@@ -292,7 +288,9 @@ impl Sayer<'_> {
                 ),
             ),
         };
-        let sentences = std::iter::once(first).chain(self.over_time(what_if, free));
+        let off = off(&changes::off(what_if, sizes));
+        let sentences = std::iter::once(first).chain(off);
+        let sentences = sentences.chain(self.over_time(what_if, free));
         (says, sentences.collect())
     }
 
@@ -332,7 +330,7 @@ impl Sayer<'_> {
             .iter()
             .filter(|c| c.name == "free_huge_blocks_end");
         let end = end.find(|c| c.verdict.is_none_or(|v| v == Verdict::Same));
-        let bar = end.and_then(|c| Some((c.verdict, changes::bar(c, " to ")?)));
+        let bar = end.and_then(|c| Some((c.verdict, changes::bar(c)?)));
         let guess = match what_if.comparisons {
             0 => " (a guess)",
             _ => "",
@@ -367,6 +365,34 @@ impl Sayer<'_> {
         };
         Some(format!("{}. {speak}", self.courses(host, model)))
     }
+}
+
+/// How many requests found no memory, in the model and on the host: the numbers of the table. A host of which nobody knows
+/// that has no sentence, since most of them may be huge pages that the host was refused, too.
+fn found_none(kernel: &KernelReport) -> Option<String> {
+    let total = |name: &str| kernel.totals.get(name).copied().flatten();
+    let (model, host) = (total("failures")?, total("failures_recorded")?);
+    (model > host).then(|| {
+        format!(
+            "Requests that found no memory: {} in the model of {}, {} on the host.",
+            thousands(model),
+            kernel.kernel,
+            thousands(host)
+        )
+    })
+}
+
+/// By how much the recorded kernel's model is off, in the numbers of which nothing is said for that.
+fn off(all: &[String]) -> Option<String> {
+    let named = &all[..all.len().min(NAMED)];
+    let more = match all.len() - named.len() {
+        0 => String::new(),
+        n => format!("; {n} more"),
+    };
+    let named = (!named.is_empty()).then(|| named.join("; "))?;
+    Some(format!(
+        "Of what the model of the recorded kernel is far off in nothing is said: {named}{more}."
+    ))
 }
 
 /// `290 to 130 (-160)`.

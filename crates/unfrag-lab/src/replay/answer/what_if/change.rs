@@ -8,7 +8,7 @@
 
 use super::found::{Change, Verdict};
 use super::measured::ClassError;
-use super::quantity::Quantity;
+use super::quantity::{Quantity, Scale};
 
 /// Why nothing is said of levels that begin differently.
 pub const BEGIN_DIFFERENTLY: &str =
@@ -16,6 +16,18 @@ pub const BEGIN_DIFFERENTLY: &str =
 
 /// Why nothing is said of a difference that its bar hides.
 pub const BAR_IS_WIDER: &str = "the bar of the difference is wider than the difference";
+
+/// Why nothing is said of a number that the recorded kernel's model does not follow.
+pub const OWN_IS_OFF: &str =
+    "the model of the recorded kernel is far off what the host had of this number";
+
+/// Why nothing is said where the model's own number, which stands in the tables, is not on that side of what was recorded.
+pub const MODEL_IS_NOT_THERE: &str =
+    "the model's own number is not on that side of what was recorded";
+
+/// Shares of the larger one, and differences of indices, from which a model's number says nothing of the host's.
+const FAR_OFF: f64 = 0.5;
+const FAR_OFF_INDEX: f64 = 0.4;
 
 /// Values of a number, one for each replay.
 pub(super) struct Values<'v> {
@@ -110,11 +122,39 @@ fn judge(change: &Change, quantity: &Quantity, v: &Values<'_>) -> Result<Verdict
     {
         return Err(BEGIN_DIFFERENTLY);
     }
-    match (low, high) {
-        _ if low >= from - most && high <= from + most => Ok(Verdict::Same),
-        _ if low > from => Ok(Verdict::More),
-        _ if high < from => Ok(Verdict::Less),
-        _ => Err(BAR_IS_WIDER),
+    if is_off(change, quantity.scale) {
+        return Err(OWN_IS_OFF);
+    }
+    let verdict = match (low, high) {
+        _ if low >= from - most && high <= from + most => Verdict::Same,
+        _ if low > from => Verdict::More,
+        _ if high < from => Verdict::Less,
+        _ => return Err(BAR_IS_WIDER),
+    };
+    // A prediction is the recorded number, changed as the models differ: where the model alone has none of that change,
+    // what makes it is the error of the recorded kernel's model.
+    let is_there = match verdict {
+        Verdict::More => change.asked > from + most,
+        Verdict::Less => change.asked < from - most,
+        Verdict::Same => true,
+    };
+    if is_there {
+        Ok(verdict)
+    } else {
+        Err(MODEL_IS_NOT_THERE)
+    }
+}
+
+/// Whether the recorded kernel's model is far off the host in this number.
+fn is_off(change: &Change, scale: Scale) -> bool {
+    let (Some(own), Some(recorded)) = (change.own, change.recorded) else {
+        return false;
+    };
+    let apart = (own - recorded).abs();
+    let most = own.max(recorded);
+    match scale {
+        Scale::Ratio(few) => most >= few && apart > most * FAR_OFF,
+        Scale::Index => apart > FAR_OFF_INDEX,
     }
 }
 
@@ -246,6 +286,39 @@ mod tests {
                 assert!(low <= c.predicted && c.predicted <= high, "case {i}: {c:?}");
             }
         }
+    }
+
+    /// What the recorded one had, what its model makes of it, what the model that is asked for makes, and why nothing is said.
+    #[test]
+    fn a_model_that_is_off_or_contradicts_the_bar_says_nothing() {
+        let cases = [
+            // The bar lies above, the model below what was recorded.
+            ("fallbacks", 31_224.0, 4_159.0, 7_444.0, OWN_IS_OFF),
+            ("fallbacks", 31_224.0, 4_159.0, 2_041.0, OWN_IS_OFF),
+            ("thp_fault_alloc", 0.0, 81.0, 219.0, OWN_IS_OFF),
+            ("thp_fault_alloc", 0.0, 81.0, 81.0, OWN_IS_OFF),
+            ("unusable_huge_end", 0.9, 0.4, 0.1, OWN_IS_OFF),
+            (
+                "pgmigrate_success",
+                10_124.0,
+                18_721.0,
+                9_781.0,
+                MODEL_IS_NOT_THERE,
+            ),
+            ("allocstall", 100.0, 190.0, 110.0, MODEL_IS_NOT_THERE),
+            ("allocstall", 190.0, 100.0, 180.0, MODEL_IS_NOT_THERE),
+        ];
+        for (name, recorded, own, asked, reason) in cases {
+            let c = change(name, Some(recorded), &[own], &[asked], Some(0.1));
+            assert_eq!(
+                (c.verdict, c.reason.as_deref()),
+                (None, Some(reason)),
+                "{c:?}"
+            );
+        }
+        // Few of few are no error.
+        let c = change("allocstall", Some(0.0), &[9.0], &[400.0], Some(0.1));
+        assert_eq!(c.verdict, Some(Verdict::More), "{c:?}");
     }
 
     #[test]
