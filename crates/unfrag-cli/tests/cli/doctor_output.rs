@@ -206,6 +206,18 @@ fn huge_has_the_verdict_of_the_gate_that_allows_all_means() {
     assert_eq!(seen, [true; 3]);
 }
 
+/// Only the zones that a verdict is about have it, and shares are of what is free.
+#[test]
+fn a_zone_that_is_little_fragmented_is_not_called_badly_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let buddyinfo = "Node 0, zone    DMA32      0      0      0      0      0      0      0      0      0      0    100 \nNode 0, zone   Normal   1536      0      0      0      0      0      0      0      0      1      0 \n";
+    fs::write(dir.path().join("buddyinfo"), buddyinfo).unwrap();
+    let said = stdout(&["doctor", dir.path().to_str().unwrap()]);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = "badly fragmented in zone Normal: 75 % of what is free there is in pieces smaller than 2 MiB (only 0 % in zone DMA32)";
+    assert!(said.contains(wanted), "{said}");
+}
+
 /// What is not known has commands that try it, and the number that they promise.
 #[test]
 fn a_need_that_is_not_known_ends_with_a_try() {
