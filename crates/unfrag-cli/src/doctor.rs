@@ -17,7 +17,8 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use unfrag_lab::doctor::first_screen::{self, Asked};
-use unfrag_lab::doctor::gate::{Needs, render};
+use unfrag_lab::doctor::gate::answer::Room;
+use unfrag_lab::doctor::gate::{Needs, render, room_by_any_means};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence, is_own};
@@ -167,7 +168,11 @@ fn done(args: &Args) -> Result<ExitCode> {
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             predict::predict(&mut examined.diagnosis, &recording, &name)?;
         }
-        match show(args, &examined, evidence.covered.as_ref(), needs, console) {
+        let room = args
+            .huge
+            .and_then(|wanted| room_by_any_means(&evidence, &examined, wanted));
+        let covered = evidence.covered.as_ref();
+        match show(args, &examined, covered, needs, room, console) {
             // As above.
             Err(Failure::ReaderGone) if args.gate.is_one_line() => {}
             shown => shown?,
@@ -184,13 +189,14 @@ fn show(
     x: &Examined,
     covered: Option<&Covered>,
     needs: Option<Needs>,
+    room: Option<Room>,
     console: Console,
 ) -> Result<()> {
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
-        let (means, predicted) = d.huge_pages.attainability(wanted);
-        let (answer, commands) = text::answer(d, wanted);
+        let (means, predicted) = text::settled(d, wanted, room);
+        let (answer, commands) = text::answer(d, wanted, room);
         Answer {
             wanted,
             means,

@@ -176,6 +176,91 @@ fn huge_says_yes_perhaps_or_no_with_the_number() {
     assert_eq!(a["huge"]["predicted"].as_u64(), Some(now));
 }
 
+/// Whether so many huge pages can be had is one question: the answer for people and the status for scripts agree, and what
+/// only the model expects is neither promised nor ruled out.
+#[test]
+fn huge_has_the_verdict_of_the_gate_that_allows_all_means() {
+    const FRAGMENTED: &str = "samples/fragmented-384M.unfrag";
+    let mut seen = [false; 3];
+    for n in ["1", "3", "4", "6", "7", "16", "22", "23", "100"] {
+        let said = stdout(&["doctor", FRAGMENTED, "--huge", n]);
+        let words = ["doctor", FRAGMENTED, "--huge", n, "--check"];
+        let gate = run(&[words.as_slice(), &["--after", "drop,compact"]].concat());
+        let (begin, at) = match gate.status.code() {
+            Some(0) => ("yes", 0),
+            Some(1) => ("no: ", 1),
+            _ => ("not known: the model expects ", 2),
+        };
+        seen[at] = true;
+        assert!(said.starts_with(begin), "{n}: {said}{}", text(&gate.stdout));
+        // Of what is not known there is a way to find out.
+        assert_eq!(
+            said.contains("nr_hugepages"),
+            begin != "no: ",
+            "{n}: {said}"
+        );
+        let means = json(&["doctor", FRAGMENTED, "--huge", n, "--json"])["huge"]["means"].take();
+        assert_eq!(means == "unknown", at == 2, "{n}: {means}");
+        assert_eq!(means == "not", at == 1, "{n}: {means}");
+    }
+    assert_eq!(seen, [true; 3]);
+}
+
+/// Only the zones that a verdict is about have it, and shares are of what is free.
+#[test]
+fn a_zone_that_is_little_fragmented_is_not_called_badly_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let buddyinfo = "Node 0, zone    DMA32      0      0      0      0      0      0      0      0      0      0    100 \nNode 0, zone   Normal   1536      0      0      0      0      0      0      0      0      1      0 \n";
+    fs::write(dir.path().join("buddyinfo"), buddyinfo).unwrap();
+    let said = stdout(&["doctor", dir.path().to_str().unwrap()]);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = "badly fragmented in zone Normal: 75 % of what is free there is in pieces smaller than 2 MiB (only 0 % in zone DMA32)";
+    assert!(said.contains(wanted), "{said}");
+}
+
+/// What is not known has commands that try it, and the number that they promise.
+#[test]
+fn a_need_that_is_not_known_ends_with_a_try() {
+    let words = [
+        "doctor",
+        "samples/fragmented-384M.unfrag",
+        "--need",
+        "16x2M",
+    ];
+    let said = stdout(&[words.as_slice(), &["--after", "drop,compact"]].concat());
+    assert!(said.starts_with("not known: "), "{said}");
+    let (_, after) = said
+        .split_once("not promised; to try it, as root:")
+        .expect("a try");
+    assert!(
+        after.contains("drop_caches") && after.contains("compact_memory"),
+        "{said}"
+    );
+    let sure = stdout(&["doctor", "samples/gcc-768M.unfrag", "--need", "16x2M"]);
+    assert!(!sure.contains("not promised"), "{sure}");
+}
+
+/// A rate is over the time that is named: that of all readings, as the first screen's numbers are.
+#[test]
+fn the_rates_of_a_recording_are_over_the_time_that_heads_them() {
+    let path = "samples/fragmented-384M.unfrag";
+    let said = stdout(&["doctor", path, "--all"]);
+    assert!(
+        said.contains("a second in 40.1 s") && !said.contains("a second now"),
+        "{said}"
+    );
+    let d = doctor(Path::new(path));
+    let rate = |counter: &str| {
+        let work = d["work"].as_array().unwrap().iter();
+        let mut one = work.filter(|w| w["counter"] == counter);
+        one.next().unwrap()["per_second"].as_f64().unwrap()
+    };
+    let seconds = d["watched"]["seconds"].as_f64().unwrap();
+    for (counter, rose) in [("compact_stall", 864.0), ("thp_fault_fallback", 352.0)] {
+        assert!((rate(counter) * seconds - rose).abs() < 0.5, "{counter}");
+    }
+}
+
 #[test]
 fn a_recording_is_examined_at_its_last_snapshot_with_rates() {
     let d = json(&["doctor", SAMPLE, "--json"])["diagnosis"].take();

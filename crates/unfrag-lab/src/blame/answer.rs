@@ -1,6 +1,7 @@
 //! What it comes to: who it was, in a sentence, and what to ask next.
 //!
-//! Invariant: nobody is named for what was there before. Amounts of caches are those of slabinfo's first and last copy in
+//! Invariant: nobody is named for what was there before, in the recording or in its part that is asked about: judged is who
+//! has at the end what came in the window. Amounts of caches are those of slabinfo's first and last copy in
 //! the window; without two of them nothing is said of growth.
 
 use super::holders::BEFORE;
@@ -11,8 +12,11 @@ use std::collections::BTreeMap;
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::recording::{Recording, Snapshot};
 
-/// Share of the spoilt blocks from which on one holder is the answer, and from which on what was there before is.
+/// Share of the blocks that came from which on one holder is the answer; and of all at the end, from which on what was there
+/// before is.
 const MOST_OF_IT: f64 = 0.5;
+/// Blocks below which nothing came.
+const LEAST: f64 = 0.5;
 /// Caches that are named.
 const CACHES: usize = 3;
 /// Holders that are named where none has most of it.
@@ -20,24 +24,29 @@ const HOLDERS: usize = 3;
 
 /// What a blame comes to; `from` is where its window begins, in the clock of the events.
 pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
-    let is_before = |h: &&Holder| h.program.as_deref() == Some(BEFORE);
-    let before: f64 = blame
-        .holders
-        .iter()
-        .filter(is_before)
-        .map(|h| h.share)
-        .sum();
+    let end = blame.at_end.spoilt as f64;
+    let added: f64 = blame.holders.iter().map(|h| h.added).sum();
+    let added = if added < LEAST { 0.0 } else { added.min(end) };
+    let before = if end > 0.0 { 1.0 - added / end } else { 0.0 };
     let is_known = blame.all_known_after_seconds.is_some();
     let caches = caches(rec, from);
     let over = duration(blame.seconds);
-    let named: Vec<&Holder> = blame
+    let mut named: Vec<&Holder> = blame
         .holders
         .iter()
-        .filter(|h| !is_before(h) && h.program.is_some())
+        .filter(|h| h.program.as_deref().is_some_and(|p| p != BEFORE) && h.added > 0.0)
         .collect();
+    named.sort_by(|a, b| b.added.total_cmp(&a.added));
+    let part = |h: &Holder| h.added / added.max(LEAST);
     let share = |h: &Holder| {
         let (who, purpose) = (printable(h.who()), printable(&h.purpose));
-        format!("{who} ({purpose}) {}", percent(h.share))
+        format!("{who} ({purpose}) {}", percent(part(h)))
+    };
+    let came = format!("of the {} blocks that came in these {over}", blocks(added));
+    // Without page flags nothing is known of it.
+    let rest = match is_known && before >= 0.005 {
+        true => format!("; {} of all at the end was there before", percent(before)),
+        false => String::new(),
     };
     let grew = caches.iter().any(|c| {
         c.grown_bytes
@@ -59,11 +68,22 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
                 Next::Doctor,
             )
         }
-        _ if before >= MOST_OF_IT => {
-            let sentence = format!(
+        _ if end == 0.0 => (
+            format!("nobody in these {over}: what broke up blocks was given back by the end"),
+            Next::Doctor,
+        ),
+        first if before >= MOST_OF_IT => {
+            let mut sentence = format!(
                 "nobody in these {over}: {} was there before",
                 percent(before)
             );
+            if let Some(first) = first.filter(|_| added > 0.0) {
+                sentence += &format!(
+                    "; of the {} blocks that came, {}",
+                    blocks(added),
+                    share(first)
+                );
+            }
             let next = match (grew, has_objects) {
                 (true, false) => Next::RecordSlab,
                 (true, true) => Next::Doctor,
@@ -71,13 +91,13 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
             };
             (sentence, next)
         }
-        Some(first) if first.share >= MOST_OF_IT => {
-            (format!("{} in these {over}", share(first)), Next::Doctor)
+        Some(first) if part(first) >= MOST_OF_IT => {
+            (format!("{} {came}{rest}", share(first)), Next::Doctor)
         }
         Some(_) => {
             let several: Vec<String> = named.iter().take(HOLDERS).map(|h| share(h)).collect();
             (
-                format!("nobody alone in these {over}: {}", several.join(", ")),
+                format!("nobody alone, {came}: {}{rest}", several.join(", ")),
                 Next::Doctor,
             )
         }
@@ -105,6 +125,13 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
         before_share: is_known.then_some(before),
         caches,
         next,
+    }
+}
+
+fn blocks(n: f64) -> String {
+    match n {
+        ..10.0 => format!("{n:.1}"),
+        _ => format!("{n:.0}"),
     }
 }
 

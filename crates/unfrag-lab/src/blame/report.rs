@@ -71,7 +71,8 @@ pub struct Blocks {
 pub struct Answer {
     /// In a sentence.
     pub sentence: String,
-    /// Share of the spoilt blocks that was there before, from 0 to 1; `null` without page flags, which tell it.
+    /// Share of the spoilt blocks at the end that was not added in the window, from 0 to 1; `null` without page flags, which
+    /// tell it.
     pub before_share: Option<f64>,
     /// The largest slab caches at the end; empty without slabinfo.
     pub caches: Vec<Cache>,
@@ -127,6 +128,10 @@ pub struct Holder {
     pub purpose: String,
     /// Spoilt pageblocks that it answers for, on average.
     pub spoilt_blocks: f64,
+    /// Spoilt pageblocks that it answers for at the end.
+    pub at_end: f64,
+    /// Of these, those that it got in the window: what it has more than at the beginning.
+    pub added: f64,
     /// Its share of all spoilt blocks, from 0 to 1.
     pub share: f64,
     /// Frames that it took in the recording.

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::held::{Held, WHOLE};
-use super::holders::{HolderId, Holders, purpose};
+use super::holders::{BEFORE, HolderId, Holders, purpose};
 use super::report::{Blame, Blocks, Holder, Interval, Start};
 use super::spans::{DAY, SECOND, Spans, date};
 use crate::era::Era;
@@ -81,6 +81,11 @@ pub(crate) struct Count<'r> {
     sums: BTreeMap<usize, Sums>,
     /// The blocks at the first moment that is counted, and at the last.
     at: Option<(Blocks, Blocks)>,
+    /// Where the window begins after the recording, the shares of the holders there: what they took before it.
+    base: Option<Vec<u64>>,
+    is_part: bool,
+    /// The shares at the last moment.
+    at_last: Vec<u64>,
 }
 
 impl Tracker for Count<'_> {
@@ -100,6 +105,11 @@ impl Tracker for Count<'_> {
         }
         if self.flags.is_some_and(|(read, _)| read <= at.time) {
             self.seed(at.time)?;
+        }
+        if self.is_part && at.time >= self.first && self.base.is_none() {
+            let mut shares = vec![];
+            self.held.share_out(&mut shares);
+            self.base = Some(shares);
         }
         match page {
             Some(Page::Alloc(request)) => {
@@ -194,6 +204,9 @@ impl<'r> Count<'r> {
             next: first.saturating_add(spans.step()),
             sums: BTreeMap::new(),
             at: None,
+            base: None,
+            is_part: first > begin,
+            at_last: vec![],
         })
     }
 
@@ -334,7 +347,9 @@ impl<'r> Count<'r> {
         }
         let sums = self.sums.entry(self.spans.number(time)).or_default();
         sums.moments += 1;
-        let blocks = self.held.share_out(&mut sums.shares);
+        self.at_last.clear();
+        let blocks = self.held.share_out(&mut self.at_last);
+        sums.add_shares(&self.at_last);
         sums.spoilt += blocks.spoilt;
         self.at.get_or_insert((blocks, blocks)).1 = blocks;
     }
@@ -354,9 +369,21 @@ impl<'r> Count<'r> {
         };
         order.sort_by(|&a, &b| key(b).cmp(&key(a)));
         let spoilt = all.mean(all.spoilt);
+        let of = |shares: &[u64], h: HolderId| {
+            shares.get(h as usize).copied().unwrap_or(0) as f64 / WHOLE as f64
+        };
+        let base = self.base.as_deref().unwrap_or_default();
         let holder = |&h: &HolderId| {
             let (_, purpose) = self.holders.name(h);
+            let at_end = of(&self.at_last, h);
+            let is_before = self.holders.program(h) == Some(BEFORE);
+            let added = match is_before {
+                true => 0.0,
+                false => (at_end - of(base, h)).max(0.0),
+            };
             Holder {
+                at_end,
+                added,
                 program: self.holders.program(h).map(str::to_owned),
                 purpose: purpose.into(),
                 spoilt_blocks: all.share(h),
@@ -414,10 +441,14 @@ impl Sums {
     fn add(&mut self, more: &Sums) {
         self.moments += more.moments;
         self.spoilt += more.spoilt;
-        if self.shares.len() < more.shares.len() {
-            self.shares.resize(more.shares.len(), 0);
+        self.add_shares(&more.shares);
+    }
+
+    fn add_shares(&mut self, more: &[u64]) {
+        if self.shares.len() < more.len() {
+            self.shares.resize(more.len(), 0);
         }
-        let shares = self.shares.iter_mut().zip(&more.shares);
+        let shares = self.shares.iter_mut().zip(more);
         shares.for_each(|(sum, share)| *sum += share);
     }
 

@@ -1,10 +1,11 @@
 //! The answer to `--huge N`: whether so many huge pages can be had, and the commands that take them.
 //!
 //! Invariant: every command names the pool of the page size that was counted. What the files do not decide is said to be
-//! not known, with the file that would decide.
+//! not known, with the file that would decide; what a forecast alone says is neither promised nor ruled out.
 
 use super::diagnosis::Diagnosis;
 use super::forecast::Attainability;
+use super::gate::answer::Room;
 use crate::report::number::{bytes, thousands};
 use std::fmt::Write as _;
 
@@ -25,9 +26,30 @@ fn pool(d: &Diagnosis) -> (String, Option<u64>) {
     )
 }
 
-/// The answer to `--huge N`: a line that says it, and the commands that do it.
-pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
+/// After what so many can be had, and how many then by the forecast; [`Attainability::Unknown`] where `room`, what there is
+/// after any means, neither promises so many nor rules them out.
+pub fn settled(d: &Diagnosis, wanted: u64, room: Option<Room>) -> (Attainability, Option<u64>) {
     let (action, n) = d.huge_pages.attainability(wanted);
+    let at_most = room.and_then(|r| r.at_most);
+    let is_forecast = d.huge_pages.by_asking_again.is_some();
+    match action {
+        Attainability::Now | Attainability::Unknown => (action, n),
+        _ if at_most.is_some_and(|most| most < wanted) => (Attainability::Not, at_most),
+        Attainability::Not if !is_forecast => (action, n),
+        Attainability::Not => (Attainability::Unknown, n),
+        _ if room.is_some_and(|r| r.at_least < wanted) => (Attainability::Unknown, n),
+        _ => (action, n),
+    }
+}
+
+/// The answer to `--huge N`: a line that says it, and the commands that do it, or try it. `room` is what there is after any
+/// means.
+pub fn answer(d: &Diagnosis, wanted: u64, room: Option<Room>) -> (String, Vec<String>) {
+    let (action, n) = settled(d, wanted, room);
+    let by_forecast = match d.huge_pages.attainability(wanted) {
+        (Attainability::Unknown, _) => None,
+        (by_forecast, _) => Some(by_forecast),
+    };
     let wanted_text = thousands(wanted);
     let n_text = n.map_or_else(|| "an unknown number of".into(), thousands);
     let (pool, has) = pool(d);
@@ -43,13 +65,51 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
         all.push(last);
         all
     };
+    let to_ask_again = || {
+        with_short_lists(
+            vec![
+                format!("pool={pool}; wanted={target}; idle=0"),
+                "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
+                "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
+            ],
+            "cat $pool".into(),
+        )
+    };
     match action {
+        Attainability::Unknown if by_forecast.is_some() => {
+            let f = &d.huge_pages;
+            let is_by_asking = f.after_reclaim < n || f.compaction_unhindered != Some(true);
+            let (after, commands) = match by_forecast {
+                Some(Attainability::AfterCompaction) => {
+                    ("after compaction", with_short_lists(vec![compact], take))
+                }
+                Some(Attainability::ByAskingAgain) => ("by asking again", to_ask_again()),
+                Some(Attainability::Not) if is_by_asking => ("by asking again", to_ask_again()),
+                _ => (
+                    "after dropping caches and compaction",
+                    with_short_lists(vec![drop, compact], take),
+                ),
+            };
+            let least = room.map_or(0, |r| r.at_least);
+            let most = room
+                .and_then(|r| r.at_most)
+                .map_or_else(String::new, |n| format!(", {} at most", thousands(n)));
+            (
+                format!(
+                    "not known: the model expects {n_text} huge pages {after}, for the {wanted_text} wanted; {} for certain{most}; try:",
+                    thousands(least)
+                ),
+                commands,
+            )
+        }
         Attainability::Now => (
             format!("yes: {wanted_text} huge pages can be had now; there are {n_text}"),
             vec![take],
         ),
         Attainability::AfterCompaction => (
-            format!("yes, after compaction: {n_text} huge pages then, for the {wanted_text} wanted"),
+            format!(
+                "yes, after compaction: {n_text} huge pages then, for the {wanted_text} wanted"
+            ),
             with_short_lists(vec![compact], take),
         ),
         Attainability::AfterReclaim => (
@@ -62,14 +122,7 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
             format!(
                 "yes, by asking again while the pool grows: {n_text} huge pages in the end, for the {wanted_text} wanted"
             ),
-            with_short_lists(
-                vec![
-                    format!("pool={pool}; wanted={target}; idle=0"),
-                    "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
-                    "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
-                ],
-                "cat $pool".into(),
-            ),
+            to_ask_again(),
         ),
         // The pool takes as many as it gets, so asking does no harm.
         Attainability::Unknown => match only_types_missing(d, wanted) {

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 /// Zones that are named as fragmented or short.
 const ZONES: usize = 3;
 /// Slab caches that are named.
-const CACHES: usize = 4;
+const CACHES: usize = super::slabs::LARGEST;
 /// Zones with less than this share of memory say nothing of the cause, as DMA is never whole.
 const SMALL: u64 = 20;
 /// Settings that decide most, in this order.
@@ -251,17 +251,22 @@ fn huge_pages(d: &Diagnosis, is_now: bool) -> String {
     }
     let f = &d.huge_pages;
     let size = |n: u64| bytes(n.saturating_mul(d.huge_page_bytes));
-    let when = if is_now { "now" } else { "then" };
+    // Not all that is free can be had: zones keep some for the kernel.
+    let when = if is_now {
+        "can be had now"
+    } else {
+        "could be had then"
+    };
     let mut out = match (f.now, f.now_at_most) {
-        (Some(n), _) => format!("{} free {when} ({})", thousands(n), size(n)),
-        (None, Some(n)) => format!("at most {} free {when} ({})", thousands(n), size(n)),
-        (None, None) => format!("how many were free {when} is not known"),
+        (Some(n), _) => format!("{} {when} ({})", thousands(n), size(n)),
+        (None, Some(n)) => format!("at most {} {when} ({})", thousands(n), size(n)),
+        (None, None) => format!("how many {when} is not known"),
     };
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
         (Some(c), Some(r), Some(a)) => {
             let _ = write!(
                 out,
-                "; {} after compaction (pages are moved together); {} if caches are dropped too; {} at most, by asking again and again.",
+                "; by the model {} after compaction (pages are moved together); {} if caches are dropped too; {} by asking again and again.",
                 thousands(c),
                 thousands(r),
                 thousands(a)
@@ -306,15 +311,29 @@ fn cause(d: &Diagnosis) -> String {
         20..60 => "free memory is fragmented",
         _ => "free memory is badly fragmented",
     };
-    let named: Vec<String> = judged
+    // A zone that is less fragmented than the worst is no part of that verdict.
+    let of = |score: u64| [20, 60].iter().filter(|&&from| score >= from).count();
+    let (bad, others): (Vec<_>, Vec<_>) = judged
         .iter()
         .take(ZONES)
-        .map(|(z, score)| format!("{score} % of {}", place(z)))
-        .collect();
+        .partition(|(_, score)| of(*score) == of(worst));
+    let zones: Vec<String> = bad.iter().map(|(z, _)| place(z)).collect();
+    let shares: Vec<String> = bad.iter().map(|(_, s)| format!("{s} %")).collect();
     let mut out = format!(
-        "{how}: {} is in pieces smaller than {size}",
-        named.join(", ")
+        "{how} in {}: {} of what is free there is in pieces smaller than {size}",
+        zones.join(", "),
+        shares.join(", ")
     );
+    let less: Vec<String> = others
+        .iter()
+        .map(|(z, score)| format!("{score} % in {}", place(z)))
+        .collect();
+    if !less.is_empty() {
+        let _ = write!(out, " (only {})", less.join(", "));
+    }
+    if let Some(gained) = gained(d).filter(|_| worst >= 20) {
+        let _ = write!(out, ". {gained}");
+    }
     if let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) {
         let _ = write!(
             out,
@@ -327,6 +346,40 @@ fn cause(d: &Diagnosis) -> String {
         );
     }
     out + "."
+}
+
+/// What could be made whole again, where that is more than the worst obstacle alone keeps from being so: then it is no
+/// matter of what cannot be moved.
+fn gained(d: &Diagnosis) -> Option<String> {
+    let f = &d.huge_pages;
+    let (now, compacted) = (f.now?, f.after_compaction?);
+    let dropped = f.after_reclaim.unwrap_or(compacted);
+    let (by_moving, by_dropping) = (
+        compacted.saturating_sub(now),
+        dropped.saturating_sub(compacted),
+    );
+    let alone = worst_obstacle(d).map_or(0, |o| o.blocks_alone);
+    if by_moving.saturating_add(by_dropping) <= alone {
+        return None;
+    }
+    let mut parts = vec![];
+    if by_moving > 0 {
+        parts.push(format!(
+            "compaction makes {} blocks whole",
+            thousands(by_moving)
+        ));
+    }
+    if by_dropping > 0 {
+        let more = if by_moving > 0 { " more" } else { "" };
+        parts.push(format!(
+            "dropping caches too {}{more}",
+            thousands(by_dropping)
+        ));
+    }
+    Some(format!(
+        "Most is not in the way for good: by the model {}",
+        parts.join(", ")
+    ))
 }
 
 fn kind(o: &Obstacle) -> &'static str {

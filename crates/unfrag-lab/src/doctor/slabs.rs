@@ -9,8 +9,10 @@ use serde::Serialize;
 use std::collections::HashMap;
 use unfrag_linux::procfs::SlabInfo;
 
-/// Caches that are shown.
+/// Caches that are shown for their growth, or size.
 const SHOWN: usize = 8;
+/// Caches that are shown for their size, however they grew.
+pub(super) const LARGEST: usize = 4;
 
 /// A slab cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,7 +78,12 @@ pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
         size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
     });
     all.dedup_by(|a, b| a.name == b.name);
-    all.truncate(SHOWN);
+    // The largest are shown as well where others grew.
+    let mut sizes: Vec<u64> = all.iter().map(|s| s.pages).collect();
+    sizes.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
+    let large = sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1);
+    let mut at = 0..;
+    all.retain(|s| at.next().is_some_and(|i| i < SHOWN) || s.pages >= large);
     all
 }
 
@@ -202,6 +209,33 @@ mod tests {
                 "caches of one name are added up"
             );
         }
+    }
+
+    #[test]
+    fn the_largest_caches_are_shown_whatever_grew() {
+        let grew: Vec<String> = (0..12).map(|i| format!("grew-{i:02}")).collect();
+        let large = [
+            ("inode", 900),
+            ("buffer_head", 800),
+            ("node", 700),
+            ("dentry", 600),
+        ];
+        let of = |slabs: u64| {
+            let all = grew.iter().map(|name| (name.as_str(), slabs));
+            let all: Vec<_> = all.chain(large).collect();
+            info(&all)
+        };
+        let e = Evidence {
+            slabs: Some(of(9)),
+            earlier_slabs: Some((of(1), 60.0)),
+            ..Evidence::default()
+        };
+        let shown = slabs(&e, 4096);
+        assert_eq!(shown[0].name, "grew-00");
+        for (name, _) in large {
+            assert!(shown.iter().any(|s| s.name == name), "{name}: {shown:?}");
+        }
+        assert_eq!(shown.len(), SHOWN + LARGEST);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn a_host_without_page_flags() {
     );
     assert!(d.obstacles.is_none());
     assert!(d.unread.iter().any(|u| u.file == "kpageflags"));
-    let (answer, _) = text::answer(&d, 15);
+    let (answer, _) = text::answer(&d, 15, None);
     assert!(answer.starts_with("not known"), "{answer}");
     let cached = ZONEINFO.replace(
         "nr_free_pages 6400",
@@ -118,7 +118,7 @@ fn a_host_without_page_flags() {
         "{:?}",
         d.huge_pages
     );
-    let (answer, _) = text::answer(&d, 15);
+    let (answer, _) = text::answer(&d, 15, None);
     assert!(answer.starts_with("perhaps"), "{answer}");
 }
 
@@ -167,7 +167,7 @@ fn memory_of_zones_that_are_missing_is_not_taken_for_memory_that_comes_later() {
         "{:?}",
         d.notes
     );
-    assert!(text::answer(&d, 15).0.starts_with("not known"));
+    assert!(text::answer(&d, 15, None).0.starts_with("not known"));
 }
 
 #[test]
@@ -362,7 +362,8 @@ fn the_reserve_advised_is_never_larger_than_what_can_be_free() {
 #[test]
 fn the_pool_is_that_of_the_pages_that_are_counted() {
     let mut host = host();
-    let commands = |host: &HashMap<&str, Vec<u8>>| text::answer(&examined(host).diagnosis, 5).1;
+    let commands =
+        |host: &HashMap<&str, Vec<u8>>| text::answer(&examined(host).diagnosis, 5, None).1;
     host.insert(
         "meminfo",
         b"HugePages_Total:       3\nHugepagesize:       2048 kB\n".to_vec(),

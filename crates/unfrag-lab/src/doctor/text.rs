@@ -13,7 +13,7 @@ use crate::report::number::{bytes, duration, free_of, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
-pub use super::answer::answer;
+pub use super::answer::{answer, settled};
 
 /// How fragmented a zone is and why, in one sentence.
 pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
@@ -421,11 +421,19 @@ fn slab_table(d: &Diagnosis, out: &mut Text) {
 
 fn work_table(d: &Diagnosis, out: &mut Text) {
     let measured = d.work.iter().any(|w| w.per_second.is_some());
-    let last = if measured { "a second now" } else { "" };
+    let last = d
+        .watched
+        .seconds
+        .filter(|_| measured)
+        .map_or(String::new(), |s| format!("a second in {}", duration(s)));
     let _ = writeln!(
         out,
-        "  {:<42} {:>16} {:>12} {last:>12}",
-        "", "since boot", "a second"
+        "{}",
+        format!(
+            "  {:<42} {:>16} {:>12} {last:>22}",
+            "", "since boot", "a second"
+        )
+        .trim_end()
     );
     let rate = |r: Option<f64>| match r {
         Some(r) if r > 0.0 && r < 0.05 => "< 0.1".into(),
@@ -435,7 +443,7 @@ fn work_table(d: &Diagnosis, out: &mut Text) {
     };
     for w in &d.work {
         let line = format!(
-            "  {:<42} {:>16} {:>12} {:>12}",
+            "  {:<42} {:>16} {:>12} {:>22}",
             w.what,
             thousands(w.total),
             rate(w.per_second_since_boot),

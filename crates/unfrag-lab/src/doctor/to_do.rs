@@ -3,7 +3,7 @@
 //! Invariant: below the first line, a line is a command or a comment of the shell, so that all of it can be given to one.
 
 use super::advice::{Advice, NotGiven};
-use super::advice_text::nothing_to_change;
+use super::advice_text::{nothing_to_change, while_watched};
 use super::diagnosis::Diagnosis;
 use crate::report::number::thousands;
 use crate::report::screen::{Screen, Text, printable};
@@ -30,6 +30,10 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         } else {
             text += &printable(&a.reason);
         }
+        if let Some(made) = &a.huge_pages {
+            let made = made.in_words(d.huge_page_bytes);
+            let _ = write!(text, "; huge pages: {}", printable(&made));
+        }
         let _ = write!(text, "; cost: {}{last}", a.cost);
         wrapped(out, Place::Each("    # "), screen.width, &text);
         let _ = writeln!(out, "    {}", printable(&a.command));
@@ -53,6 +57,9 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         wrapped(out, Place::Each("    # "), screen.width, &text);
         let _ = writeln!(out, "    {command} --huge {n}");
     }
+    if let Some(text) = unread_defrag(d) {
+        wrapped(out, Place::Each("    # "), screen.width, &text);
+    }
     for NotGiven { advice, why_not } in &d.candidates {
         let text = format!(
             "not yet: {}; needs {}",
@@ -61,6 +68,15 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         );
         wrapped(out, Place::Each("    # "), screen.width, &text);
     }
+}
+
+/// That the setting that makes faults wait was not read, where requests compacted and faults got no huge page.
+fn unread_defrag(d: &Diagnosis) -> Option<String> {
+    let rose = |counter| while_watched(d, counter).is_some_and(|n| n > 0);
+    let is_open = !d.settings.contains_key("thp_defrag");
+    (is_open && rose("compact_stall") && rose("thp_fault_fallback")).then(|| {
+        "not judged, as it was not read: transparent_hugepage/defrag. If it is always, each fault that may have a huge page waits for compaction, and with madvise only those of programs that ask".to_owned()
+    })
 }
 
 /// A reason without what it says of single zones, which the cause says of all: unless it says nothing else.

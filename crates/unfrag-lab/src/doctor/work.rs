@@ -16,7 +16,7 @@ pub struct Work {
     pub what: &'static str,
     /// Since boot.
     pub total: u64,
-    /// A second, over the time between two readings; `null` with only one.
+    /// A second, over the time that the host was watched; `null` with only one reading.
     pub per_second: Option<f64>,
     /// A second, over the time since boot; `null` if that is not known.
     pub per_second_since_boot: Option<f64>,
@@ -141,9 +141,16 @@ pub(super) fn counted(stat: &VmStat, counter: &str) -> Option<u64> {
 /// Every counter that the host's kernel has.
 pub fn work(e: &Evidence) -> Vec<Work> {
     let Some(stat) = &e.vmstat else { return vec![] };
+    // Over all readings, as what is said of the same counters is: the last of them may be a moment apart.
+    let first = e.readings.iter();
+    let mut first = first.filter_map(|r| Some((r.vmstat.as_ref()?, r.seconds_before)));
+    let before = first
+        .next()
+        .or_else(|| e.earlier.as_ref().map(|(stat, seconds)| (stat, *seconds)))
+        .filter(|(_, seconds)| *seconds > 0.0);
     let one = |(counter, names, what): &(&'static str, &[&str], &'static str)| {
         let total = value(stat, names)?;
-        let per_second = e.earlier.as_ref().and_then(|(before, seconds)| {
+        let per_second = before.and_then(|(before, seconds)| {
             Some(total.checked_sub(value(before, names)?)? as f64 / seconds)
         });
         Some(Work {

@@ -286,6 +286,35 @@ fn it_comes_to_a_sentence_and_a_command() {
     }
 }
 
+/// Of a part of a recording nobody is named for what it took before that part.
+#[test]
+fn what_came_before_the_window_is_not_blamed_on_who_took_it() {
+    let rec = recording(120 * SECOND, |m| {
+        m.task("early");
+        (1..=9).for_each(|i| _ = m.alloc(i * 512, 0, SLAB));
+        m.now += 60 * SECOND;
+        m.task("late")
+            .alloc(20 * 512, 0, SLAB)
+            .alloc(21 * 512, 0, SLAB);
+    });
+    let whole = blame(&rec, "made").unwrap().answer.sentence;
+    assert!(
+        whole.starts_with("early (") && whole.contains("82 %"),
+        "{whole}"
+    );
+    let part = unfrag_lab::input::Input::from(&rec).asked_from(30 * SECOND);
+    let b = blame(part, "made").unwrap();
+    let said = &b.answer.sentence;
+    assert!(
+        said.starts_with("nobody in these ")
+            && said.contains("of the 2.0 blocks that came, late ("),
+        "{said}"
+    );
+    assert!(!said.contains("early"), "{said}");
+    let added: f64 = b.holders.iter().map(|h| h.added).sum();
+    assert!((added - 2.0).abs() < 0.01, "{added}");
+}
+
 /// A spoilt block that fills up is no longer spoilt, and is counted as that.
 #[test]
 fn blocks_that_fill_up_are_told_beside_those_that_are_spoilt() {

@@ -25,7 +25,8 @@ pub struct Needs {
     pub answer: String,
     /// What a reader must know of it.
     pub notes: Vec<String>,
-    /// Commands that prepare memory by the cheapest means that gives all, and take what a pool takes; none if no means does.
+    /// Commands that prepare memory by the cheapest means that gives all, and take what a pool takes; where none does for
+    /// certain, by the dearest that may, as a try. None where none may.
     pub commands: Vec<String>,
 }
 

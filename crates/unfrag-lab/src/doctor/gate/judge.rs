@@ -81,6 +81,23 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
     Ok(said::answer(d, each, after))
 }
 
+/// How many huge pages there are by any means: for certain, and at most. `None` where the files tell no such need.
+pub fn room_by_any_means(e: &Evidence, x: &Examined, count: u64) -> Option<Room> {
+    let all = After {
+        drop: true,
+        compact: true,
+    };
+    let need = Need::new(count, x.diagnosis.huge_page_bytes);
+    let judged = judge(e, x, &[need], all).ok()?;
+    let rooms = judged.each.first()?.rooms;
+    let most: Option<Vec<u64>> = rooms.iter().map(|r| r.at_most).collect();
+    Some(Room {
+        at_least: rooms.iter().map(|r| r.at_least).max()?,
+        expected: rooms.iter().filter_map(|r| r.expected).max(),
+        at_most: most.and_then(|m| m.into_iter().max()),
+    })
+}
+
 /// What is asked for, the largest first.
 fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
     let g = &e.host.geometry;

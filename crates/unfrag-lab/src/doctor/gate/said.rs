@@ -26,6 +26,9 @@ pub(super) fn answer(d: &Diagnosis, each: Vec<Asked>, after: After) -> Needs {
     let first = |is: &dyn Fn(&ByMeans) -> bool| by_means.iter().find(|m| is(m)).map(|m| m.means);
     let gives = first(&|m| m.is_allowed && m.verdict == Verdict::Yes);
     let any = first(&|m| m.verdict == Verdict::Yes);
+    // Of means that may give it the dearest gives most.
+    let open = by_means.iter().rfind(|m| m.verdict == Verdict::Unknown);
+    let to_try = any.or(open.map(|m| m.means));
     let is_no = |m: &ByMeans| !m.is_allowed || m.verdict == Verdict::No;
     let verdict = match gives {
         Some(_) => Verdict::Yes,
@@ -38,7 +41,7 @@ pub(super) fn answer(d: &Diagnosis, each: Vec<Asked>, after: After) -> Needs {
     Needs {
         line: line(&each, verdict, of, d),
         answer: sentence(&each, verdict, of, any),
-        commands: any.map_or(vec![], |means| commands(d, &each, means)),
+        commands: to_try.map_or(vec![], |means| commands(d, &each, means)),
         notes,
         verdict,
         means: gives,
@@ -145,6 +148,13 @@ fn notes(d: &Diagnosis, each: &[Asked], verdict: Verdict) -> Vec<String> {
     if each.iter().any(|a| a.kind == Kind::Runs) {
         notes.push("no request of the allocator gets so large a piece: these are aligned runs that are free; in one piece only CMA, a pool of gigantic pages (hugetlb, such as 1 GiB), a driver's alloc_contig or the boot takes them, and they may empty more".to_owned());
     }
+    let takes_away = |a: &Asked| {
+        let least = |m: Means| a.rooms[m as usize].at_least;
+        least(Means::Drop) < least(Means::Now) || least(Means::DropCompact) < least(Means::Compact)
+    };
+    if each.iter().any(takes_away) {
+        notes.push("after drop less is promised than without: files are read back at once, and may be read into memory that is whole now".to_owned());
+    }
     if verdict == Verdict::Unknown {
         if d.zones.iter().all(|z| z.blocks.is_none()) {
             notes.push(
@@ -226,6 +236,9 @@ pub fn render(n: &Needs) -> String {
     out += "  * what --after allows\n";
     if !n.commands.is_empty() {
         out.push('\n');
+        if n.by_means.iter().all(|m| m.verdict != Verdict::Yes) {
+            out += "not promised; to try it, as root:\n";
+        }
         n.commands.iter().for_each(|c| _ = writeln!(out, "  {c}"));
     }
     if !n.notes.is_empty() {
