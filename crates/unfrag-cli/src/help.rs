@@ -163,8 +163,13 @@ pub fn is_kernel_log(path: &Path) -> bool {
     if !path.metadata().is_ok_and(|m| m.is_file()) {
         return false;
     }
-    let log = File::open(path).map(|f| explain::explain(f.take(BEGINNING)));
-    matches!(log, Ok(Ok(found)) if !found.reports.is_empty())
+    let mut beginning = vec![];
+    let read = File::open(path).and_then(|f| f.take(BEGINNING).read_to_end(&mut beginning));
+    // A program may hold lines that look like those of a kernel; text of two bytes a letter has its mark.
+    let is_wide = beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff");
+    let is_text = is_wide || !beginning.iter().take(4096).any(|b| *b == 0);
+    let log = (read.is_ok() && is_text).then(|| explain::explain(&beginning[..]));
+    matches!(log, Some(Ok(found)) if !found.reports.is_empty())
 }
 
 /// For a word that is no command: a file, or something else.
