@@ -3,6 +3,8 @@
 //! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
 //! cannot control the terminal.
 
+use crate::help::is_kernel_log;
+use crate::output::shell_word;
 use crate::standard::{error_word, say};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -215,12 +217,44 @@ fn input_message(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
         Cause::Io(io) => {
             text += &without_number(io);
             if help.is_empty() {
-                help = way_out(io.kind(), "read");
+                help = match e.file.as_deref().and_then(|f| instead(io.kind(), f)) {
+                    Some(instead) => instead.into(),
+                    None => way_out(io.kind(), "read"),
+                };
             }
         }
-        cause => text += &cause.to_string(),
+        cause => {
+            text += &cause.to_string();
+            if let Some(file) = e.file.as_deref().filter(|f| is_kernel_log(f)) {
+                let file = shell_word(file);
+                help = format!(
+                    "it is a kernel log, which another command takes: unfrag explain {file}"
+                )
+                .into();
+            }
+        }
     }
     (text, help)
+}
+
+/// The way out where a path that cannot be read shows what was meant.
+fn instead(kind: ErrorKind, file: &Path) -> Option<String> {
+    let command = std::env::args().nth(1)?;
+    let number = file
+        .to_str()
+        .filter(|f| f.bytes().all(|b| b.is_ascii_digit()));
+    match (kind, command.as_str(), number) {
+        (ErrorKind::NotFound, "doctor", Some(n)) => Some(format!(
+            "check the path; to ask for {n} huge pages: unfrag doctor --huge {n}"
+        )),
+        (ErrorKind::IsADirectory, "replay" | "blame" | "profile" | "summary" | "slab" | "redact", _) => {
+            Some(
+                "no recording is in it: name a file, or a directory of segments as `unfrag record --keep` writes it"
+                    .into(),
+            )
+        }
+        _ => None,
+    }
 }
 
 /// An error of the operating system without its number.

@@ -2,8 +2,13 @@
 //!
 //! Invariant: every command that is not hidden stands in the help once, and each example here works as it stands.
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
+use unfrag_lab::era::Era;
+use unfrag_lab::explain;
 
 /// The help of `unfrag --help`.
 pub const TEMPLATE: &str = "\
@@ -91,7 +96,7 @@ const OF_RECORDINGS: [(&str, &str); 5] = [
 ];
 
 /// What to type instead, for a command line that was not understood.
-pub fn instead(said: &clap::Error) -> Option<String> {
+pub fn instead(said: &clap::Error, all: &Command) -> Option<String> {
     let word = |kind| match said.get(kind) {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
@@ -103,8 +108,68 @@ pub fn instead(said: &clap::Error) -> Option<String> {
             let (_, example) = EXAMPLES.iter().find(|(name, _)| *name == command)?;
             Some(format!("such as:\n  {example}\n"))
         }
+        ErrorKind::UnknownArgument => {
+            let flag = word(ContextKind::InvalidArg)?;
+            let is_first = std::env::args().nth(1)?.starts_with(&flag);
+            is_first.then(|| of_flag(&flag, all)).flatten()
+        }
+        ErrorKind::InvalidValue if word(ContextKind::InvalidArg)?.starts_with("--kernel ") => {
+            of_kernel(&word(ContextKind::InvalidValue)?)
+        }
         _ => None,
     }
+}
+
+/// For a flag where a command should be: the commands that have it.
+fn of_flag(flag: &str, all: &Command) -> Option<String> {
+    let name = flag.strip_prefix("--")?;
+    let has = |c: &&Command| c.get_arguments().any(|a| a.get_long() == Some(name));
+    let mut of: Vec<&str> = all
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .filter(has)
+        .map(Command::get_name)
+        .collect();
+    // Whoever names none most likely means this host as it is now.
+    of.sort_by_key(|c| *c != "doctor");
+    let first = of.first()?;
+    let others = match &of[1..] {
+        [] => String::new(),
+        others => format!("    # {} have it, too", others.join(", ")),
+    };
+    let others = match of.len() {
+        2 => others.replace("have it", "has it"),
+        _ => others,
+    };
+    Some(format!(
+        "a command comes first:\n  unfrag {first} {flag} ...{others}\n"
+    ))
+}
+
+/// For a release that has no rules of its own: those nearest to it.
+fn of_kernel(release: &str) -> Option<String> {
+    let is_release = release.starts_with(|c: char| c.is_ascii_digit());
+    let era = Era::of(release).ok().filter(|_| is_release)?;
+    let rules = era.preset();
+    Some(format!(
+        "the rules that are known nearest to {release} are those of {rules}:\n  --kernel {rules}\n"
+    ))
+}
+
+/// Whether a file holds what `unfrag explain` explains, as far as its beginning tells.
+pub fn is_kernel_log(path: &Path) -> bool {
+    const BEGINNING: u64 = 4 << 20;
+    // Reading from anything else could wait, or take away what another one is to read.
+    if !path.metadata().is_ok_and(|m| m.is_file()) {
+        return false;
+    }
+    let mut beginning = vec![];
+    let read = File::open(path).and_then(|f| f.take(BEGINNING).read_to_end(&mut beginning));
+    // A program may hold lines that look like those of a kernel; text of two bytes a letter has its mark.
+    let is_wide = beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff");
+    let is_text = is_wide || !beginning.iter().take(4096).any(|b| *b == 0);
+    let log = (read.is_ok() && is_text).then(|| explain::explain(&beginning[..]));
+    matches!(log, Some(Ok(found)) if !found.reports.is_empty())
 }
 
 /// For a word that is no command: a file, or something else.
@@ -116,22 +181,30 @@ fn of_word(word: &str) -> Option<String> {
     }
     let shown = crate::output::shell_word(path);
     let is_recording = path.extension().is_some_and(|e| e == "unfrag") || path.is_dir();
-    let lines: Vec<String> = match is_recording {
-        true => OF_RECORDINGS
+    let is_log = match path.exists() {
+        true => is_kernel_log(path),
+        false => path.extension().is_some_and(|e| e == "log"),
+    };
+    let of_log = format!("  unfrag explain {shown}    # a kernel log: why allocations failed\n");
+    let lines: Vec<String> = match (is_recording, is_log) {
+        (true, _) => OF_RECORDINGS
             .iter()
             .map(|(command, what)| format!("  unfrag {command} {shown}    # {what}\n"))
             .collect(),
-        false => vec![
-            format!("  unfrag explain {shown}    # a kernel log: why allocations failed\n"),
+        (false, true) => vec![of_log],
+        (false, false) => vec![
+            of_log,
             format!(
                 "  unfrag doctor {shown}    # files of /proc in one text or archive: what is wrong with memory\n"
             ),
             format!("  unfrag summary {shown}    # a trace: who asked for what\n"),
         ],
     };
-    let is = match path.exists() {
-        true => format!("{shown} is no command. These take it:\n"),
-        false => format!("If {shown} is a file, these commands take it:\n"),
+    let is = match (path.exists(), lines.len()) {
+        (true, 1) => format!("{shown} is no command. This one takes it:\n"),
+        (true, _) => format!("{shown} is no command. These take it:\n"),
+        (false, 1) => format!("If {shown} is a file, this command takes it:\n"),
+        (false, _) => format!("If {shown} is a file, these commands take it:\n"),
     };
     Some(is + &lines.concat())
 }

@@ -58,7 +58,7 @@ mod terminal;
 mod top;
 mod window;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -106,7 +106,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(said) => {
             let status = standard::say_of_options(&said);
-            if let Some(instead) = help::instead(&said) {
+            if let Some(instead) = help::instead(&said, &Cli::command()) {
                 standard::say(instead);
             }
             return ExitCode::from(doctor::gate::status_of_wrong_options(status));

@@ -3,6 +3,7 @@
 //! Invariant: whatever this command writes to them as text is a [`Text`], so that nothing of an input, a file's name, an
 //! option or a library's message controls the terminal. No other module opens them.
 
+use crate::failure::without_number;
 use crate::terminal;
 use clap::Parser;
 use std::backtrace::Backtrace;
@@ -88,9 +89,16 @@ pub fn options<T: Parser>() -> Result<T, clap::Error> {
     })
 }
 
-/// Says what the reader of the command line has to say; gives the exit status.
+/// Says what the reader of the command line has to say; gives the exit status. Help that nobody can read is no success.
 pub fn say_of_options(said: &clap::Error) -> u8 {
-    // If this cannot be written, only the exit status is left.
-    let _ = said.print();
-    u8::try_from(said.exit_code()).unwrap_or(2)
+    let status = u8::try_from(said.exit_code()).unwrap_or(2);
+    match said.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if status == 0 && error.kind() != io::ErrorKind::BrokenPipe => {
+            let mut text = error_word();
+            text.push_str(&format!(" standard output: {}\n", without_number(&error)));
+            say(text);
+            1
+        }
+        _ => status,
+    }
 }

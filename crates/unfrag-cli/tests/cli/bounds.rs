@@ -350,16 +350,21 @@ fn a_full_disk_is_named_with_what_was_to_be_written() {
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let out = unfrag()
-        .args(["inspect", SAMPLE])
-        .stdout(dev_full)
-        .output()
-        .unwrap();
-    let said = text(&out.stderr);
+    let into_full = |words: &[&str]| {
+        let full = dev_full.try_clone().unwrap();
+        let out = unfrag().args(words).stdout(full).output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    let (_, said) = into_full(&["inspect", SAMPLE]);
     assert!(
         said.contains("standard output") && said.contains(" bytes"),
         "{said}"
     );
+    for words in [&["--help"][..], &["doctor", "--help"], &["--version"]] {
+        let (status, said) = into_full(words);
+        assert_eq!(status, Some(1), "{words:?}: {said}");
+        assert!(said.contains("standard output"), "{words:?}: {said}");
+    }
 }
 
 #[test]

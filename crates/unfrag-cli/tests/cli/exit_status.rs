@@ -57,6 +57,58 @@ fn a_kernel_that_is_not_known_is_answered_with_those_that_are() {
     );
 }
 
+/// Each wrong input, its status, and what leads to the right command.
+#[test]
+fn what_another_command_takes_is_answered_with_that_command() {
+    const LOG: &str = "samples/page-allocation-failure.log";
+    let explain = format!("unfrag explain {LOG}");
+    for command in ["doctor", "inspect", "replay", "blame", "summary"] {
+        fails(&[command, LOG], 1, &["kernel log", &explain]);
+    }
+    let said = crate::support::fails(&[LOG], 2, &["no command. This one takes it", &explain]);
+    let said = text(&said.stderr);
+    assert!(!said.contains("unfrag doctor"), "{said}");
+    fails(&["--huge", "500"], 2, &["unfrag doctor --huge"]);
+    fails(
+        &["doctor", "500"],
+        1,
+        &["check the path", "unfrag doctor --huge 500"],
+    );
+    fails(
+        &["replay", SAMPLE, "--kernel", "6.5"],
+        2,
+        &["nearest to 6.5", "--kernel 6.1\n"],
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    for command in ["replay", "blame", "summary", "profile"] {
+        fails(
+            &[command, path],
+            1,
+            &["no recording is in it", "directory of segments"],
+        );
+    }
+    let program = dir.path().join("program");
+    fs::write(&program, b"\x7fELF\0slabinfo - version: 2.1\r\n").unwrap();
+    let program = program.to_str().unwrap();
+    let out = crate::support::fails(&["doctor", program], 1, &["program: neither a directory"]);
+    let said = text(&out.stderr);
+    assert!(
+        !said.contains("program/") && !said.contains("explain"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_only_snapshot_of_a_text_has_no_name() {
+    let out = crate::support::given(
+        &["inspect", "-"],
+        b"Node 0, zone   Normal  1 2 3 4 5 6 7 8 9 10 11\n",
+    );
+    let shown = text(&out.stdout);
+    assert!(shown.starts_with("standard input\n"), "{shown}");
+}
+
 #[test]
 fn a_setting_that_is_not_known_is_answered_with_those_that_are() {
     let names = ["vm.min_free_kbytes", "vm.watermark_boost_factor"];

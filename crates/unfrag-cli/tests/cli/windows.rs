@@ -393,6 +393,8 @@ fn a_window_outside_is_answered_with_the_range_that_there_is() {
                 windows.extend([
                     ("yesterday 02:00", "yesterday 03:00"),
                     ("2020-01-01", "2020-01-02"),
+                    ("02:00", "03:00"),
+                    ("09:00", "08:00"),
                 ]);
             }
             for (from, to) in windows {

@@ -104,13 +104,35 @@ fn cgroup(case: &Case, all: &mut Vec<Advice>) {
             "the memory is missing elsewhere",
             "certain",
         ),
-        _ => plain(
-            "raise the limit of the control group, or let what runs in it use less",
-            "echo BYTES > /sys/fs/cgroup/GROUP/memory.max",
-            "the memory is missing elsewhere",
-            "certain",
-        ),
+        _ => {
+            let group = group(case);
+            let old = format!("/sys/fs/cgroup/memory/{group}/memory.limit_in_bytes");
+            let new = format!("/sys/fs/cgroup/{group}/memory.max");
+            // The second version of control groups has limits of memory since 4.5, beside the first.
+            let is_old = case.kernel.is_said && !case.kernel.era.is_at_least(4, 5);
+            let (also, file) = match is_old {
+                true => (String::new(), old),
+                false => (format!(" (with control groups of version 1: {old})"), new),
+            };
+            plain(
+                &format!("raise the limit of the control group, or let what runs in it use less{also}"),
+                &format!("echo BYTES > {file}"),
+                "the memory is missing elsewhere",
+                "certain",
+            )
+        }
     });
+}
+
+/// The group whose limit was reached, as it stands in a path; `GROUP` where it is not known, or no word for a shell.
+fn group<'a>(case: &Case<'a>) -> &'a str {
+    let is_word = |g: &&str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.:@-".contains(c);
+        !g.is_empty() && g.chars().all(is_plain) && !g.split('/').any(|part| part == "..")
+    };
+    let named = case.report.cgroup.as_deref();
+    let named = named.map(|g| g.trim_matches('/')).filter(is_word);
+    named.unwrap_or("GROUP")
 }
 
 /// The OOM killer ran, and what it freed may be what is free: what helps is what helps against a shortage.

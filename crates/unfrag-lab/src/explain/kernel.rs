@@ -169,10 +169,29 @@ fn assumed(r: &Report) -> (String, String) {
     if r.kind == Kind::AllocationFailure && !r.is_old_form {
         return of("3.2.0", "the form is that of 2.6.39 to 3.8");
     }
+    // A bit of request masks that no kernel from 2.6.30 to 2.6.38 has.
+    const MOVABLE_TO_2_6_29: u64 = 0x10_0000;
+    if has_blocks_without_letters(r) && r.mask.raw.is_some_and(|m| m & MOVABLE_TO_2_6_29 != 0) {
+        return of(
+            "2.6.28",
+            "the form is that of 2.6.28 to 2.6.38, and bit 0x100000 is __GFP_MOVABLE to 2.6.29 and none after",
+        );
+    }
     of("2.6.32", "the form is that of 2.6.28 to 2.6.38")
 }
 
-/// The release that was assumed, or the first later one whose masks have all bits of the request's.
+/// Whether free lists of a report are in the text, none with letters: no kernel after 3.8 wrote it. `spec: K.2`
+fn has_blocks_without_letters(r: &Report) -> bool {
+    let zones = r.memory.iter().flat_map(|m| &m.zones);
+    let mut orders = zones
+        .filter_map(|z| z.blocks.as_ref())
+        .flat_map(|b| &b.orders)
+        .peekable();
+    orders.peek().is_some() && orders.all(|(_, letters)| letters.is_empty())
+}
+
+/// The release that was assumed, or the first later one whose masks have all bits of the request's. Where the form itself
+/// is of no later one, the bit is not known, and stays a number.
 fn without_contradiction((release, why): (String, String), r: &Report) -> (String, String) {
     const LATER: [&str; 6] = ["3.10.0", "4.4.0", "4.14.0", "4.19.0", "6.1.0", "6.18.0"];
     let Some(raw) = r.mask.raw else {
@@ -185,9 +204,11 @@ fn without_contradiction((release, why): (String, String), r: &Report) -> (Strin
     let knows = |release: &str| {
         let era = gfp_text::Era::of_release(release).unwrap_or(gfp_text::Era::NEWEST);
         let known = |name: &str| !name.starts_with("0x");
-        era.print(raw).split('|').all(known)
+        // Old kernels print no names for the bits that choose a zone, which never moved.
+        const ZONE_BITS: u64 = 0xf;
+        era.print(raw & !ZONE_BITS).split('|').all(known)
     };
-    if knows(&release) {
+    if knows(&release) || has_blocks_without_letters(r) {
         return (release, why);
     }
     let mut later = LATER.iter().filter(|l| number(l) > number(&release));

@@ -94,7 +94,11 @@ fn explained(event: &Event) -> Failure {
     let mut case = Case {
         report: r,
         gfp,
-        may_wait: gfp.map(|g| g.contains(unfrag_eras::Gfp::DIRECT_RECLAIM)),
+        // The OOM killer runs for no other request, whatever bit says so.
+        may_wait: gfp.map(|g| {
+            let is_killed_for = r.kind == Kind::Oom && r.mask.raw != Some(0);
+            is_killed_for || g.contains(unfrag_eras::Gfp::DIRECT_RECLAIM)
+        }),
         kernel,
         zones: judged.zones,
         lacking_zones: judged.lacking,

@@ -117,12 +117,15 @@ fn short(case: &Case, held: &[Held]) -> String {
         let share = h
             .per_mille
             .map_or(String::new(), |p| format!(" ({}.{} %)", p / 10, p % 10));
-        let by = if h.name.starts_with("in ") {
-            ""
-        } else {
-            "held by "
+        let is_counted = !h.name.starts_with("in ");
+        // More than half is most, and what has no share may be any part.
+        let what = match (h.per_mille.is_some_and(|p| p > 500), is_counted) {
+            (true, true) => "most is held by",
+            (true, false) => "most is",
+            (false, true) => "the largest counter of what is held is",
+            (false, false) => "the largest part is",
         };
-        format!("; most is {by}{}: {}{share}", h.name, bytes(h.bytes))
+        format!("; {what} {}: {}{share}", h.name, bytes(h.bytes))
     });
     format!("memory was used up, not fragmented{zone}{by}.")
 }

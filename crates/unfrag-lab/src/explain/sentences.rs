@@ -291,6 +291,7 @@ pub fn how(case: &Case) -> String {
         return "kswapd itself asked, and cannot wait for what it frees".into();
     }
     let mut parts = vec![match gfp.contains(Gfp::DIRECT_RECLAIM) {
+        false if case.may_wait == Some(true) => "it could wait",
         true if !gfp.contains(Gfp::IO) => {
             "it could wait and reclaim clean pages, but start no I/O, and so not compact"
         }

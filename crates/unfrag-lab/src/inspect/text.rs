@@ -85,7 +85,8 @@ fn legend(screen: &Screen, huge: &str) -> String {
 
 fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut Text) {
     let title = match moment.name.as_str() {
-        name if name == source => printable(source),
+        // The only one of a text has no name of its own.
+        name if name == source || name == "." => printable(source),
         name => format!("{}, snapshot {}", printable(source), printable(name)),
     };
     out.push_head(screen, &title);

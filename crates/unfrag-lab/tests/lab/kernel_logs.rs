@@ -55,6 +55,76 @@ fn every_log_has_its_kind_order_and_verdict() {
     }
 }
 
+/// To 2.6.29 bit 0x100000 of a mask is `__GFP_MOVABLE`; bits that choose a zone have no name in old kernels, and are known.
+/// A bit that no kernel of the report's form has stays a number. `spec: 7.7`
+#[test]
+fn a_mask_is_of_the_kernels_that_print_its_report() {
+    let old = log("ia64-2nodes-oom");
+    for (mask, rules, has) in [
+        ("0x1201d2", "2.6.24 to 2.6.29", "GFP_HIGHUSER_MOVABLE"),
+        ("0x201d3", "2.6.28 to 2.6.38", "GFP_HIGHUSER"),
+        ("0x81201d2", "2.6.24 to 2.6.29", "0x8000000"),
+        ("0x4000020", "2.6.28 to 2.6.38", "0x4000000"),
+    ] {
+        let answer = explained(&old.replace("0x1201d2", mask));
+        let first = &answer.reports[0];
+        let said = format!("{mask}: {} {:?} {}", first.rules, first.gfp, first.how);
+        let form = rules.split_once(" to ").unwrap().1;
+        assert!(first.rules.contains(form), "{said}");
+        assert!(!first.rules.contains("do not know"), "{said}");
+        assert!(first.gfp.iter().any(|n| n == has), "{said}");
+        // The OOM killer runs for no other request.
+        assert_eq!(first.may_wait, Some(true), "{said}");
+        assert!(first.how.starts_with("it could wait"), "{said}");
+        assert!(!first.sure.contains("4.4"), "{said}: {}", first.sure);
+        let could_not = first
+            .advice
+            .iter()
+            .any(|a| a.action.contains("could not wait"));
+        assert!(!could_not, "{said}");
+    }
+}
+
+#[test]
+fn most_is_said_of_more_than_half_alone() {
+    let mut seen = [0, 0];
+    for [case, ..] in expected() {
+        for report in explained(&log(&case)).reports {
+            let is_short = report.verdict == Some("short");
+            let Some(held) = report.held.iter().find(|h| h.kind == "counter") else {
+                continue;
+            };
+            let is_most = held.per_mille.is_some_and(|p| p > 500);
+            let says = report.answer.contains("; most is ");
+            assert_eq!(says, is_short && is_most, "{case}: {}", report.answer);
+            seen[usize::from(says)] += usize::from(is_short);
+        }
+    }
+    assert!(seen.iter().all(|n| *n > 0), "{seen:?}");
+}
+
+/// Before 4.5 a limit of memory is in a file of another name; the group is the one that the text names.
+#[test]
+fn the_limit_of_a_control_group_is_where_its_kernel_has_it() {
+    let old = log("memcg-old");
+    let old_file = "/sys/fs/cgroup/memory/docker/app/memory.limit_in_bytes";
+    let new_file = "/sys/fs/cgroup/docker/app/memory.max";
+    let of = |text: &str| {
+        let advice = explained(text).reports.remove(0).advice.remove(0);
+        (advice.command.unwrap(), advice.action)
+    };
+    let (command, action) = of(&old);
+    assert_eq!(command, format!("echo BYTES > {old_file}"));
+    assert!(!action.contains("version 1"), "{action}");
+    let (command, action) = of(&old.replace("3.10.0-1160.el7.x86_64", "5.10.0-8-amd64"));
+    assert_eq!(command, format!("echo BYTES > {new_file}"));
+    assert!(action.contains(old_file), "{action}");
+    for group in ["/a$(reboot)", "/../etc", "/a;b"] {
+        let (command, _) = of(&old.replace("/docker/app", group));
+        assert!(command.contains("/memory/GROUP/"), "{group}: {command}");
+    }
+}
+
 #[test]
 fn sizes_follow_the_page_size_of_the_report() {
     for (case, kib) in [

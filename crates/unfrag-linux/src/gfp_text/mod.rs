@@ -1,6 +1,6 @@
 //! Names of gfp bits, by era of the kernel: from the text of a trace to a mask, and back.
 //!
-//! A mask means nothing without the kernel that wrote it: bits moved in 4.4, 4.10, 4.18, 5.1 and 6.3.
+//! A mask means nothing without the kernel that wrote it: bits moved in 2.6.30, 4.4, 4.10, 4.18, 5.1 and 6.3.
 //! The tables of 6.1 and 6.18 are those of the kernels' own event formats (`print fmt` of
 //! `mm_page_alloc`). Those of older eras agree with public failure reports, where kernels print masks
 //! next to names, such as `0x24201ca(GFP_HIGHUSER_MOVABLE|__GFP_COLD)`.
@@ -11,11 +11,13 @@ mod tables;
 
 use std::fmt::Write;
 
-use tables::{RECLAIM_4_10, Table, V2_6_32, V4_4, V4_10, V4_18, V5_1, V6_3, V6_18};
+use tables::{RECLAIM_4_10, Table, V2_6_23, V2_6_32, V4_4, V4_10, V4_18, V5_1, V6_3, V6_18};
 
 /// Kernels that agree about gfp bits and their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Era {
+    /// 2.6.29 and older: `__GFP_MOVABLE`, of 2.6.23 and later, is bit 0x100000.
+    V2_6_23,
     /// 2.6.30 to 4.3: `__GFP_WAIT`; names of single flags lack their underscores.
     V2_6_32,
     /// 4.4 to 4.9: direct and kswapd reclaim apart.
@@ -42,7 +44,8 @@ pub struct UnknownFlag {
 
 impl Era {
     /// All eras, oldest first.
-    pub const ALL: [Era; 7] = [
+    pub const ALL: [Era; 8] = [
+        Era::V2_6_23,
         Era::V2_6_32,
         Era::V4_4,
         Era::V4_10,
@@ -60,7 +63,10 @@ impl Era {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         let major: u32 = numbers.next()?.parse().ok()?;
         let minor: u32 = numbers.next()?.parse().ok()?;
+        let patch: Option<u32> = numbers.next().and_then(|n| n.parse().ok());
         Some(match (major, minor) {
+            (..2, _) | (2, ..6) => Era::V2_6_23,
+            (2, 6) if patch.is_some_and(|p| p < 30) => Era::V2_6_23,
             (..4, _) | (4, ..4) => Era::V2_6_32,
             (4, ..10) => Era::V4_4,
             (4, ..18) => Era::V4_10,
@@ -105,7 +111,7 @@ impl Era {
     /// unknown bits as one number.
     pub fn print(self, mask: u64) -> String {
         if mask == 0 {
-            return if self == Era::V2_6_32 {
+            return if self <= Era::V2_6_32 {
                 "GFP_NOWAIT"
             } else {
                 "none"
@@ -133,6 +139,7 @@ impl Era {
     }
     fn table(self) -> &'static Table {
         match self {
+            Era::V2_6_23 => &V2_6_23,
             Era::V2_6_32 => &V2_6_32,
             Era::V4_4 => &V4_4,
             Era::V4_10 => &V4_10,
@@ -145,7 +152,7 @@ impl Era {
     /// Names that are read but never printed.
     fn aliases(self) -> &'static Table {
         match self {
-            Era::V2_6_32 => &[("GFP_NOWAIT", 0), ("GFP_DMA", 1), ("GFP_DMA32", 4)],
+            Era::V2_6_23 | Era::V2_6_32 => &[("GFP_NOWAIT", 0), ("GFP_DMA", 1), ("GFP_DMA32", 4)],
             Era::V4_4 | Era::V4_10 => &[("GFP_TEMPORARY", RECLAIM_4_10 | 0xd0)],
             // The tables of some recorders still name it.
             Era::V6_3 | Era::V6_18 => &[("__GFP_ATOMIC", 0)],
@@ -160,6 +167,7 @@ mod tests {
 
     /// Masks beside their names, as kernels print them. `spec: 7.7`
     const PAIRS: &[(&str, u64, &str)] = &[
+        ("2.6.28", 0x1201d2, "GFP_HIGHUSER_MOVABLE|GFP_COLD"),
         (
             "2.6.32",
             0x52d0,
@@ -239,6 +247,8 @@ mod tests {
 
     #[test]
     fn releases_belong_to_eras() {
+        assert_eq!(Era::of_release("2.6.24-27-generic"), Some(Era::V2_6_23));
+        assert_eq!(Era::of_release("2.6.29.6"), Some(Era::V2_6_23));
         assert_eq!(Era::of_release("2.6.32-754.el6"), Some(Era::V2_6_32));
         assert_eq!(Era::of_release("6.18.44-fc"), Some(Era::V6_18));
         assert_eq!(Era::of_release("7.0"), Some(Era::V6_18));

@@ -3,6 +3,34 @@
 /// Names and masks, in the order of printing.
 pub(super) type Table = [(&'static str, u64)];
 
+/// 2.6.23 to 2.6.29. `spec: 7.7`
+pub(super) const V2_6_23: [(&str, u64); 24] = [
+    ("GFP_HIGHUSER_MOVABLE", 0x1200d2),
+    ("GFP_HIGHUSER", 0x200d2),
+    ("GFP_USER", 0x200d0),
+    ("GFP_TEMPORARY", 0x800d0),
+    ("GFP_KERNEL", 0xd0),
+    ("GFP_NOFS", 0x50),
+    ("GFP_ATOMIC", 0x20),
+    ("GFP_NOIO", 0x10),
+    ("GFP_HIGH", 0x20),
+    ("GFP_WAIT", 0x10),
+    ("GFP_IO", 0x40),
+    ("GFP_FS", 0x80),
+    ("GFP_COLD", 0x100),
+    ("GFP_NOWARN", 0x200),
+    ("GFP_REPEAT", 0x400),
+    ("GFP_NOFAIL", 0x800),
+    ("GFP_NORETRY", 0x1000),
+    ("GFP_COMP", 0x4000),
+    ("GFP_ZERO", 0x8000),
+    ("GFP_NOMEMALLOC", 0x10000),
+    ("GFP_HARDWALL", 0x20000),
+    ("GFP_THISNODE", 0x40000),
+    ("GFP_RECLAIMABLE", 0x80000),
+    ("GFP_MOVABLE", 0x100000),
+];
+
 /// 2.6.32, and what 3.x added from bit 0x200000 on. `spec: 7.7`
 pub(super) const V2_6_32: [(&str, u64); 29] = [
     ("GFP_HIGHUSER_MOVABLE", 0x200da),

@@ -95,7 +95,12 @@ impl Covered {
         let to = window.to.map(|to| covered.time(to, None)).transpose()?;
         // What was taken before the first event is of the beginning as well.
         let from = window.from.filter(|from| *from != Moment::After(0));
-        let from = from.map(|from| covered.time(from, to.or(Some(recorded.end))));
+        // Two times of a day are of one window, wherever it ends: one that begins after the recording is none of it.
+        let limit = match window.to {
+            Some(Moment::OfDay(_)) => to.unwrap_or(recorded.end),
+            _ => to.unwrap_or(recorded.end).min(recorded.end),
+        };
+        let from = from.map(|from| covered.time(from, Some(limit)));
         let from = from.transpose()?;
         covered.asked = (from, to);
         let show = |t| covered.moment(t);
@@ -117,8 +122,8 @@ impl Covered {
         Ok(covered)
     }
 
-    /// When a moment is. A time of a day is the last one before `limit`, or else within the recording, or else the next
-    /// one after it.
+    /// When a moment is. A time of a day is the last one before `limit`, or else before the recording's end, of the days
+    /// that the recording has a part of: no other day is meant by it, and one outside gives a window without anything.
     fn time(&self, moment: Moment, limit: Option<u64>) -> Result<u64> {
         let Recorded {
             begin,
@@ -136,13 +141,25 @@ impl Covered {
             ))),
             Moment::At(date) => Ok(date),
             Moment::OfDay(ns) => {
-                let last = self.last_of_day(ns, limit.unwrap_or(end).min(end));
-                match limit {
-                    None if last < begin => Ok(self.last_of_day(ns, end.saturating_add(DAY))),
-                    _ => Ok(last),
-                }
+                let latest = limit.unwrap_or(end);
+                let last = self.last_of_day(ns, latest);
+                // The day on which the clock is put back is longer than others.
+                let after = [DAY, 2 * DAY].map(|d| self.last_of_day(ns, latest.saturating_add(d)));
+                let next = after.into_iter().find(|t| *t > latest);
+                let is_of_recording =
+                    |t: &u64| (self.day(begin)..=self.day(end)).contains(&self.day(*t));
+                Ok(match limit {
+                    None if last < begin => next.filter(is_of_recording).unwrap_or(last),
+                    Some(_) if !is_of_recording(&last) => next.unwrap_or(last),
+                    _ => last,
+                })
             }
         }
+    }
+
+    /// The day of a date by the clock that was asked in.
+    fn day(&self, t: u64) -> u64 {
+        t.saturating_add_signed((self.ahead_of_utc)(t)) / DAY
     }
 
     /// The last date up to a limit at which this clock shows so long after midnight. The clock may be put forward or back
@@ -369,6 +386,53 @@ mod tests {
                 asked,
                 "{recorded:?} {from:?} {to:?}"
             );
+        }
+    }
+
+    /// A recording from 00:45 to 01:15 by a clock two hours ahead, and one from 23:00 to 01:00: no day but theirs is meant.
+    #[test]
+    fn a_time_of_day_outside_is_none_of_the_recording() {
+        let minute = |m: u64| Some(Moment::OfDay(m * 60 * SECOND));
+        let ask = |begin: i64, end: i64, from: Option<u64>, to: Option<u64>| {
+            let at = |m: i64| DAY_BEGINS.saturating_add_signed(m * 60 * SECOND as i64);
+            let window = Window {
+                from: from.and_then(minute),
+                to: to.and_then(minute),
+                ahead_of_utc: |_| 2 * HOUR as i64,
+            };
+            let recorded = Recorded {
+                begin: at(begin - 120),
+                end: at(end - 120),
+                is_dated: true,
+            };
+            Covered::of(&window, recorded)
+        };
+        for (begin, end, from, to) in [
+            (45, 75, Some(120), Some(180)),
+            (45, 75, Some(10), Some(20)),
+            (45, 75, Some(180), Some(120)),
+            (45, 75, Some(60), Some(50)),
+            (45, 75, Some(120), None),
+            (45, 75, None, Some(20)),
+            (-60, 60, Some(120), Some(180)),
+            (-60, 60, Some(22 * 60), Some(22 * 60 + 30)),
+        ] {
+            let error = ask(begin, end, from, to).unwrap_err().to_string();
+            let asked = format!("{begin} {end} {from:?} {to:?}: {error}");
+            assert!(error.contains("the recording is from 2026-11-2"), "{asked}");
+        }
+        for (begin, end, from, to) in [
+            (45, 75, Some(10), None),
+            (45, 75, Some(50), Some(70)),
+            (45, 75, Some(30), Some(120)),
+            (45, 75, None, Some(180)),
+            (-60, 60, Some(23 * 60 + 30), Some(30)),
+            (-60, 60, Some(22 * 60), Some(180)),
+            (-60, 60, Some(22 * 60), None),
+            (-60, 60, None, Some(180)),
+        ] {
+            let asked = format!("{begin} {end} {from:?} {to:?}");
+            assert!(ask(begin, end, from, to).is_ok(), "{asked}");
         }
     }
 
