@@ -312,8 +312,8 @@ fn a_number_that_the_recorded_kernels_model_misses_has_its_error_in_place_of_a_b
     for detail in [Detail::Short, Detail::All] {
         let words = words(&report, detail);
         for said in [
-            "nothing is said: waits for reclaim: 1,900, the host 178.",
-            "Under 2.6.32 higher share",
+            "is far off in: waits for reclaim: 1,900, the host 178.",
+            "Under 2.6.32 more pages moved",
         ] {
             assert!(words.contains(said), "{said}: {words}");
         }

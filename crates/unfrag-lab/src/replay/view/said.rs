@@ -391,7 +391,7 @@ fn off(all: &[String]) -> Option<String> {
     };
     let named = (!named.is_empty()).then(|| named.join("; "))?;
     Some(format!(
-        "Of what the model of the recorded kernel is far off in nothing is said: {named}{more}."
+        "Nothing is said of what the model of the recorded kernel is far off in: {named}{more}."
     ))
 }
 
