@@ -272,7 +272,7 @@ fn a_recording_is_examined_at_its_last_snapshot_with_rates() {
         .iter()
         .find(|w| w["counter"] == "pgmigrate_success")
         .unwrap();
-    assert!(moved["per_second"].as_f64().unwrap() > 1000.0, "{moved}");
+    assert!(moved["per_second"].as_f64().unwrap() > 50.0, "{moved}");
     let earlier = json(&["doctor", SAMPLE, "--snapshot", "0000-idle", "--json"]);
     assert!(
         earlier["diagnosis"]["source"]

@@ -5,6 +5,7 @@
 use super::advice::{Advice, NotGiven};
 use super::advice_text::{nothing_to_change, while_watched};
 use super::diagnosis::Diagnosis;
+use super::standing::LONGER;
 use crate::report::number::thousands;
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
@@ -57,7 +58,7 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
         wrapped(out, Place::Each("    # "), screen.width, &text);
         let _ = writeln!(out, "    {command} --huge {n}");
     }
-    if let Some(text) = unread_defrag(d) {
+    if let Some(text) = faults_that_wait(d) {
         wrapped(out, Place::Each("    # "), screen.width, &text);
     }
     for NotGiven { advice, why_not } in &d.candidates {
@@ -70,13 +71,22 @@ pub(super) fn push(d: &Diagnosis, command: &str, screen: &Screen, out: &mut Text
     }
 }
 
-/// That the setting that makes faults wait was not read, where requests compacted and faults got no huge page.
-fn unread_defrag(d: &Diagnosis) -> Option<String> {
+/// The setting that makes faults wait, where requests compacted and faults got no huge page, and nothing else is said of it.
+fn faults_that_wait(d: &Diagnosis) -> Option<String> {
     let rose = |counter| while_watched(d, counter).is_some_and(|n| n > 0);
-    let is_open = !d.settings.contains_key("thp_defrag");
-    (is_open && rose("compact_stall") && rose("thp_fault_fallback")).then(|| {
-        "not judged, as it was not read: transparent_hugepage/defrag. If it is always, each fault that may have a huge page waits for compaction, and with madvise only those of programs that ask".to_owned()
-    })
+    let others = d.candidates.iter().chain(&d.withdrawn).map(|n| &n.advice);
+    let mut all = d.advice.iter().chain(others);
+    let is_said = all.any(|a| a.command.contains("transparent_hugepage/defrag"));
+    if is_said || !rose("compact_stall") || !rose("thp_fault_fallback") {
+        return None;
+    }
+    match d.settings.get("thp_defrag").map(String::as_str) {
+        Some("always") => Some(format!(
+            "not yet: another transparent_hugepage/defrag (now always: each fault that may have a huge page waits for compaction); needs {LONGER}, in half of whose steps most waits are in vain"
+        )),
+        None => Some("not judged, as it was not read: transparent_hugepage/defrag; with always each fault that may have a huge page waits for compaction".to_owned()),
+        Some(_) => None,
+    }
 }
 
 /// A reason without what it says of single zones, which the cause says of all: unless it says nothing else.
