@@ -106,7 +106,8 @@ fn the_only_snapshot_of_a_text_has_no_name() {
         b"Node 0, zone   Normal  1 2 3 4 5 6 7 8 9 10 11\n",
     );
     let shown = text(&out.stdout);
-    assert!(shown.starts_with("standard input\n"), "{shown}");
+    assert!(shown.contains("\nstandard input\n"), "{shown}");
+    assert!(!shown.contains("snapshot ."), "{shown}");
 }
 
 #[test]
