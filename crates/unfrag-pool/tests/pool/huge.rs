@@ -9,7 +9,7 @@ use unfrag_pool::{AllocError, Frame, Movable, Order, Pinned, Pool};
 /// A block that is out.
 #[derive(Debug)]
 enum Out<'p> {
-    Stays(Frame<'p>),
+    Stays(#[expect(dead_code, reason = "it is held")] Frame<'p>),
     Moves(Movable<'p>),
 }
 
