@@ -31,7 +31,7 @@
 //!   allocation. `movable`: blocks that may move.
 //! - `calls`: how owners are called. `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
 //! - `heap`: the slab caches over an engine, as the allocator of a whole program.
-//! - `pool`, `builder`, `stats`: the face. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. [`cells`]: its blocks, drawn. `host`: memory as the host's kernel gives it, to compare with.
+//! - `pool`, `builder`, `stats`: the face. `room`: how many huge pages it can give. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. [`cells`]: its blocks, drawn. `host`: memory as the host's kernel gives it, to compare with.
 //!
 //! # One allocation
 //! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
@@ -66,6 +66,7 @@ mod pool;
 mod procfs;
 mod raw;
 mod registry;
+mod room;
 mod settings;
 mod slot;
 mod slow;
@@ -85,6 +86,7 @@ pub use host::HostMemory;
 pub use movable::{Movable, MovableBlock, Pinned, PinnedMut};
 pub use owner::{Owned, Owner, OwnerId, Place};
 pub use pool::Pool;
+pub use room::HugePages;
 pub use space::FRAME_BYTES;
 pub use stats::Stats;
 pub use unfrag::{AllocError, Order};

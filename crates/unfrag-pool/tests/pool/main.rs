@@ -1,6 +1,6 @@
 //! A pool as its users see it.
 //!
-//! - `frames`: taking and giving. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners. `calls`: what
+//! - `frames`: taking and giving. `huge`: how many huge pages it says that it can give, asked and then tried. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners. `calls`: what
 //!   owners do while they are called. `ends`: a pool that ends meanwhile. `removal`: owners that are
 //!   removed. `detached`: blocks that borrow nothing. `pools`: what is of one pool, given to another.
 //! - `slots`: threads that keep nothing for themselves. `idle`: what threads keep that do nothing.
@@ -10,6 +10,7 @@ mod calls;
 mod detached;
 mod ends;
 mod frames;
+mod huge;
 mod idle;
 mod moving;
 mod owners;

@@ -40,7 +40,7 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
             true => vec![MarkCheck::BlockExists, MarkCheck::PerOrder],
             false => vec![check],
         },
-        pinned: e.pinned().unwrap_or(0),
+        pinned: e.pinned(),
         pageblock_order: e
             .host
             .types

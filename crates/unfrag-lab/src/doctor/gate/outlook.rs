@@ -1,7 +1,8 @@
 //! What each zone has for needs after each means: for certain, by the model, and at most.
 //!
 //! - *For certain*: free lists as they are; of what a means frees beside them a part is not counted ([`NOT_PROMISED`]), nor as
-//!   many pageblocks as pages are pinned, since page flags do not show which, nor those that are used again at once ([`READ_BACK`]).
+//!   many blocks as pages are pinned, since page flags do not show which, and none where that is not told; nor those that are
+//!   used again at once ([`READ_BACK`]).
 //! - *By the model*: the same without these.
 //! - *At most*: every block without a frame that stays, as far as the zone's pages go.
 //!
@@ -44,8 +45,8 @@ pub(super) struct Known {
     pub kernel: KernelFeatures,
     /// The watermark tests that all have to pass.
     pub checks: Vec<MarkCheck>,
-    /// Pages that are pinned.
-    pub pinned: u64,
+    /// Pages that are pinned; `None` where no file tells, so that any number may be.
+    pub pinned: Option<u64>,
     /// Order of a pageblock.
     pub pageblock_order: u32,
     /// Whether a run of compaction is followed as its kernel makes it: older ones move memory into wholly free blocks too.
@@ -310,9 +311,10 @@ impl Of<'_> {
             let done = compactor::compacted(blocks, &rules);
             by_model = layout::compacted(blocks, &rules, &done, true);
             rules.synced = false;
-            // A run that a folio ends early empties nothing for certain.
-            if compactor::compact(blocks, &rules).stopped.is_none() {
-                emptied_blocks = layout::compacted(blocks, &rules, &done, false);
+            // A run that a folio ends early empties nothing for certain, and has moved memory into blocks that were partly free.
+            match compactor::compact(blocks, &rules).stopped {
+                None => emptied_blocks = layout::compacted(blocks, &rules, &done, false),
+                Some(_) => emptied_blocks[..usize::from(BLOCK_ORDER)].fill(0),
             }
         }
         let of = |kind, is| if is { blocks.pages(kind) } else { 0 };
@@ -322,10 +324,14 @@ impl Of<'_> {
         };
         let freed =
             free + of(FrameUse::PerCpu, emptied.lists) + of(FrameUse::CleanCache, emptied.caches);
+        // Of smaller blocks that dropped caches leave it is not known whether they are in blocks that are set aside.
+        if means.drops() && self.has_blocks_aside() {
+            emptied_blocks[..usize::from(BLOCK_ORDER)].fill(0);
+        }
         let is_sure = self.is_told() && (self.known.is_modelled || !means.compacts());
         let sure = match is_sure {
             true => {
-                let sure = self.set_aside(self.promised(before, emptied_blocks), freed);
+                let sure = self.set_aside(self.promised(before, emptied_blocks, means), freed);
                 self.at_least_now(sure, means)
             }
             false => self.none(),
@@ -335,11 +341,20 @@ impl Of<'_> {
             slabs: means.drops(),
             huge_pages: self.known.asks_for_runs,
         };
+        // Pages on lists that are taken for others: each may be all that keeps a block.
+        let found = of(FrameUse::PerCpu, true);
+        let missed = self
+            .zone
+            .pcp
+            .unwrap_or(0)
+            .min(MOST_PAGES)
+            .saturating_sub(found);
         let free = free
-            + of(FrameUse::PerCpu, true)
+            + found
+            + missed
             + of(FrameUse::CleanCache, emptied.caches)
             + of(FrameUse::Slab, means.drops());
-        let most = match means.compacts() && kernel.compacts {
+        let mut most = match means.compacts() && kernel.compacts {
             // Slab may be freed anywhere, so that of small blocks only their sum has a bound; and what can be emptied bounds
             // the whole blocks also where nothing moves.
             _ if means.drops() => {
@@ -353,6 +368,7 @@ impl Of<'_> {
             true => layout::emptiable(blocks, leaves),
             false => unmoved,
         };
+        most[usize::from(BLOCK_ORDER)] += missed;
         Outlook {
             sure,
             expected: self.is_told().then(|| {
@@ -371,8 +387,10 @@ impl Of<'_> {
         if means.compacts() {
             now.blocks[..usize::from(BLOCK_ORDER)].fill(0);
         }
-        let whole = |s: &Supply| pages(&s.blocks, BLOCK_ORDER);
-        let mut best = match whole(&now) > whole(&after) {
+        // Whole blocks count first, then all; compaction moves memory into the others.
+        let size = |s: &Supply| (pages(&s.blocks, BLOCK_ORDER), pages(&s.blocks, 0));
+        let (before, after_it) = (size(&now), size(&after));
+        let mut best = match before > after_it && (!means.compacts() || before.0 > after_it.0) {
             true => now,
             false => after,
         };
@@ -381,14 +399,28 @@ impl Of<'_> {
     }
 
     /// What of the blocks after a means is promised.
-    fn promised(&self, before: &Lists, mut after: Lists) -> Lists {
+    fn promised(&self, before: &Lists, mut after: Lists, means: Means) -> Lists {
         let whole = |l: &Lists| pages(l, BLOCK_ORDER) >> BLOCK_ORDER;
         let gained = whole(&after).saturating_sub(whole(before));
         for (n, before) in after.iter_mut().zip(before) {
             *n -= n.saturating_sub(*before).div_ceil(NOT_PROMISED);
         }
-        spoil(&mut after, BLOCK_ORDER, self.known.pinned.min(gained));
+        let pinned = self.known.pinned.unwrap_or(u64::MAX);
+        spoil(&mut after, BLOCK_ORDER, pinned.min(gained));
+        if means.drops() {
+            // Page cache that is pinned stays, and may be in the smaller blocks that the rest of it leaves.
+            let left = pinned - pinned.min(gained);
+            spoil(&mut after[..usize::from(BLOCK_ORDER)], 0, left);
+        }
         after
+    }
+
+    /// Whether some pageblocks are set aside; page flags do not show which.
+    fn has_blocks_aside(&self) -> bool {
+        let aside = self
+            .zone
+            .pageblocks_where(|t| matches!(t, "HighAtomic" | "Isolate" | "Reserve" | "CMA"));
+        aside != Some(0)
     }
 
     /// A zone of whose blocks some are set aside; page flags do not show which.

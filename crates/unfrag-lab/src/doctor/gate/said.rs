@@ -165,11 +165,15 @@ fn notes(d: &Diagnosis, each: &[Asked], verdict: Verdict) -> Vec<String> {
         if d.huge_pages.compaction_unhindered == Some(false) {
             notes.push("a folio waits to be written, at which a run of compaction may end: what that would give is not promised; run sync, and ask again".to_owned());
         }
-        if let Some(n) = d.pinned_pages.filter(|&n| n > 0) {
-            notes.push(format!(
+        match d.pinned_pages {
+            Some(0) => {}
+            Some(n) => notes.push(format!(
                 "{} pages are pinned, and page flags do not show which: as many blocks are not promised",
                 thousands(n)
-            ));
+            )),
+            // Without page flags nothing that a means frees is promised anyway.
+            None if d.huge_pages.compaction_unhindered.is_none() => {}
+            None => notes.push("how many pages drivers have pinned is not told (vmstat counts them since 5.7), and page flags do not show it: only what is free now is promised".to_owned()),
         }
     }
     notes

@@ -1,12 +1,22 @@
 //! What the doctor promises of needs is there: in random states of a modelled host's memory the promised blocks are really
 //! allocated, after the very means that it named. `UNFRAG_SEED` and `UNFRAG_ROUNDS` choose other states.
+//!
+//! The states ([`state`]) have several nodes and zones, huge pages and large folios, contiguous areas, high-atomic reserves,
+//! pinned pages, drivers' memory, hugetlb pools, pages on per-CPU lists, and folios that cannot be split; [`shown`] has the
+//! files of each, [`memory`] what its allocator does.
 
+mod memory;
+mod shown;
 mod state;
 
 use crate::chance::{Chance, setting};
-use state::{Memory, State};
+use memory::Memory;
+use state::State;
 use unfrag_lab::doctor::gate::answer::{Asked, Kind};
 use unfrag_lab::doctor::gate::{After, Means, Need, Needs, Verdict, judge};
+
+/// States of each test. A thousand and more are for `UNFRAG_ROUNDS`.
+const ROUNDS: u64 = 200;
 
 /// Carries out a means.
 fn prepare(memory: &mut Memory, means: Means) {
@@ -26,12 +36,12 @@ fn there(memory: &mut Memory, a: &Asked, most: u64) -> u64 {
     }
 }
 
-fn random_need(c: &mut Chance, nodes: usize, orders: u64) -> Need {
+fn random_need(c: &mut Chance, nodes: u64, orders: u64) -> Need {
     let most = 1 << c.below(9);
     Need {
         count: 1 + c.below(most),
         bytes: 4096 << c.below(orders),
-        node: c.one_in(3).then(|| c.below(nodes as u64) as u32),
+        node: c.one_in(3).then(|| c.below(nodes) as u32),
     }
 }
 
@@ -47,7 +57,7 @@ fn asked(c: &mut Chance, state: &State, needs: &[Need]) -> Needs {
 fn rounds(name: &str, mut one: impl FnMut(&mut Chance, &str)) {
     let seed = setting("UNFRAG_SEED", 58);
     println!("{name}: UNFRAG_SEED={seed}");
-    for round in 0..setting("UNFRAG_ROUNDS", 1000) {
+    for round in 0..setting("UNFRAG_ROUNDS", ROUNDS) {
         let mut c = Chance(seed.wrapping_mul(1 << 32).wrapping_add(round));
         one(&mut c, &format!("seed {seed}, round {round}"));
     }
@@ -55,12 +65,14 @@ fn rounds(name: &str, mut one: impl FnMut(&mut Chance, &str)) {
 
 #[test]
 fn each_number_is_there_and_no_more_than_the_bound() {
-    let (mut promised, mut given) = ([0u64; 4], [0u64; 4]);
+    let (mut promised, mut given, mut bound) = ([0u64; 4], [0u64; 4], [0u64; 4]);
+    // Of numbers of pieces from 1 to twice what there is: those that get an answer.
+    let (mut asked_of, mut answered) = (0u64, 0u64);
     let mut wrong = vec![];
     rounds("numbers", |c, place| {
         let state = State::random(c);
         // Of each size alone: what one takes another has not.
-        let need = random_need(c, state.nodes.len(), 14);
+        let need = random_need(c, state.nodes(), 14);
         let n = asked(c, &state, &[need]);
         let means = c.of(&Means::ALL);
         let (a, room) = (&n.each[0], n.each[0].rooms[means as usize]);
@@ -69,23 +81,28 @@ fn each_number_is_there_and_no_more_than_the_bound() {
             there(&mut memory, a, u64::MAX)
         });
         let of = format!(
-            "{place}, {} {means:?} of {}: {room:?}, and {got}",
-            a.name, state.era
+            "{place}, {} {means:?} of {}: {room:?}, and {got}; min {}, {:?}, {:?}",
+            a.name, state.era, state.min, state.traits, state.zones
         );
         if room.at_least > got || room.at_most.is_none_or(|most| got > most) {
             wrong.push(of);
         }
         // A bound is one of this host: no more pieces than it has memory for, and no fewer after more was done.
         let most = |m: Means| n.each[0].rooms[m as usize].at_most;
-        let pages: u64 = state.nodes.iter().sum::<u64>() * 512;
+        let pages = state.frames();
         let is_monotonic = most(Means::Drop) <= most(Means::DropCompact);
         if most(Means::Drop).is_some_and(|most| most << a.order > pages) || !is_monotonic {
             wrong.push(format!("{place}, {}: bounds {:?}", a.name, n.each[0].rooms));
         }
         promised[means as usize] += room.at_least;
         given[means as usize] += got;
+        bound[means as usize] += room.at_most.unwrap_or(0);
+        asked_of += 2 * got;
+        let open = room.at_most.unwrap_or(u64::MAX).min(2 * got) - room.at_least.min(got);
+        answered += 2 * got - open;
     });
-    println!("promised {promised:?} of {given:?} given, by means");
+    println!("by means: {promised:?} promised, {given:?} given, {bound:?} at most");
+    println!("of {asked_of} numbers of pieces {answered} get an answer");
     assert!(wrong.is_empty(), "{} are wrong: {wrong:#?}", wrong.len());
     for (p, g) in promised.iter().zip(given) {
         assert!(*p * 4 > g, "hardly anything is promised: {p} of {g}");
@@ -99,7 +116,7 @@ fn a_yes_to_several_needs_is_true_of_all_at_once() {
     rounds("together", |c, place| {
         let state = State::random(c);
         let needs: Vec<Need> = (0..1 + c.below(3))
-            .map(|_| random_need(c, state.nodes.len(), 11))
+            .map(|_| random_need(c, state.nodes(), 11))
             .collect();
         let n = asked(c, &state, &needs);
         verdicts[n.verdict as usize] += 1;
@@ -115,8 +132,8 @@ fn a_yes_to_several_needs_is_true_of_all_at_once() {
                 let got = there(&mut memory, a, a.need.count);
                 if got != a.need.count {
                     wrong.push(format!(
-                        "{place}, {}: {} of {}: {}",
-                        state.era, got, a.name, n.line
+                        "{place}, {}: {} of {}: {}; {:?}, {:?}",
+                        state.era, got, a.name, n.line, state.traits, state.zones
                     ));
                 }
             }
@@ -124,5 +141,6 @@ fn a_yes_to_several_needs_is_true_of_all_at_once() {
     });
     println!("yes, no, not known: {verdicts:?}");
     assert!(wrong.is_empty(), "{} are wrong: {wrong:#?}", wrong.len());
-    assert!(verdicts[0] > 100 && verdicts[1] > 100, "{verdicts:?}");
+    let tenth = setting("UNFRAG_ROUNDS", ROUNDS) / 10;
+    assert!(verdicts[0] >= tenth && verdicts[1] >= tenth, "{verdicts:?}");
 }
