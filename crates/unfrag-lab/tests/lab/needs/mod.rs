@@ -104,8 +104,9 @@ fn each_number_is_there_and_no_more_than_the_bound() {
     println!("by means: {promised:?} promised, {given:?} given, {bound:?} at most");
     println!("of {asked_of} numbers of pieces {answered} get an answer");
     assert!(wrong.is_empty(), "{} are wrong: {wrong:#?}", wrong.len());
+    // What programs of a real host read back after caches were dropped is kept off, too.
     for (p, g) in promised.iter().zip(given) {
-        assert!(*p * 4 > g, "hardly anything is promised: {p} of {g}");
+        assert!(*p * 5 > g, "hardly anything is promised: {p} of {g}");
     }
 }
 
