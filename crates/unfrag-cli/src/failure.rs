@@ -239,7 +239,7 @@ fn input_message(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
 
 /// The way out where a path that cannot be read shows what was meant.
 fn instead(kind: ErrorKind, file: &Path) -> Option<String> {
-    let command = std::env::args().nth(1)?;
+    let command = std::env::args_os().nth(1)?.into_string().ok()?;
     let number = file
         .to_str()
         .filter(|f| f.bytes().all(|b| b.is_ascii_digit()));

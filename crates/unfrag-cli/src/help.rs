@@ -104,13 +104,13 @@ pub fn instead(said: &clap::Error, all: &Command) -> Option<String> {
     match said.kind() {
         ErrorKind::InvalidSubcommand => of_word(&word(ContextKind::InvalidSubcommand)?),
         ErrorKind::MissingRequiredArgument => {
-            let command = std::env::args().nth(1)?;
+            let command = first_word()?;
             let (_, example) = EXAMPLES.iter().find(|(name, _)| *name == command)?;
             Some(format!("such as:\n  {example}\n"))
         }
         ErrorKind::UnknownArgument => {
             let flag = word(ContextKind::InvalidArg)?;
-            let is_first = std::env::args().nth(1)?.starts_with(&flag);
+            let is_first = first_word()?.starts_with(&flag);
             is_first.then(|| of_flag(&flag, all)).flatten()
         }
         ErrorKind::InvalidValue if word(ContextKind::InvalidArg)?.starts_with("--kernel ") => {
@@ -118,6 +118,11 @@ pub fn instead(said: &clap::Error, all: &Command) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The first word of the command line, whatever bytes are in the others.
+fn first_word() -> Option<String> {
+    std::env::args_os().nth(1)?.into_string().ok()
 }
 
 /// For a flag where a command should be: the commands that have it.
