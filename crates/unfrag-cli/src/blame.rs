@@ -1,7 +1,8 @@
 //! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
 
 use crate::failure::Result;
-use crate::output::{Console, Progress, check_not_input, name_of, shell_word, write_file};
+use crate::inputs::shell_word;
+use crate::output::{Console, Progress, check_not_input, name_of, write_file};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;

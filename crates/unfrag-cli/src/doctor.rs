@@ -5,10 +5,10 @@ pub mod gate;
 use gate::Gate;
 
 use crate::failure::{Failure, Result};
+use crate::inputs::shell_word;
 use crate::no_kernel::NoKernel;
 use crate::output::{
-    Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, shell_word,
-    write_file,
+    Console, Screen, Text, check_not_input, is_stdout, name_of, print_json_line, write_file,
 };
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;

@@ -1,7 +1,8 @@
 //! `unfrag explain`: why allocations failed, from a kernel log.
 
 use crate::failure::{Failure, Result};
-use crate::output::{print, print_json, print_json_line, shell_word};
+use crate::inputs::shell_word;
+use crate::output::{print, print_json, print_json_line};
 use crate::progress::Progress;
 use crate::terminal::screen;
 use std::fs::File;

@@ -3,8 +3,7 @@
 //! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
 //! cannot control the terminal.
 
-use crate::help::is_kernel_log;
-use crate::output::shell_word;
+use crate::inputs::{is_kernel_log, shell_word, without_number};
 use crate::standard::{error_word, say};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -254,15 +253,6 @@ fn instead(kind: ErrorKind, file: &Path) -> Option<String> {
             )
         }
         _ => None,
-    }
-}
-
-/// An error of the operating system without its number.
-pub fn without_number(e: &io::Error) -> String {
-    let text = e.to_string();
-    match text.rfind(" (os error ") {
-        Some(at) if text.ends_with(')') => text[..at].to_owned(),
-        _ => text,
     }
 }
 

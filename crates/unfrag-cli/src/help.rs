@@ -2,13 +2,11 @@
 //!
 //! Invariant: every command that is not hidden stands in the help once, and each example here works as it stands.
 
+use crate::inputs::{is_kernel_log, shell_word};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use unfrag_lab::era::Era;
-use unfrag_lab::explain;
 
 /// The help of `unfrag --help`.
 pub const TEMPLATE: &str = "\
@@ -161,22 +159,6 @@ fn of_kernel(release: &str) -> Option<String> {
     ))
 }
 
-/// Whether a file holds what `unfrag explain` explains, as far as its beginning tells.
-pub fn is_kernel_log(path: &Path) -> bool {
-    const BEGINNING: u64 = 4 << 20;
-    // Reading from anything else could wait, or take away what another one is to read.
-    if !path.metadata().is_ok_and(|m| m.is_file()) {
-        return false;
-    }
-    let mut beginning = vec![];
-    let read = File::open(path).and_then(|f| f.take(BEGINNING).read_to_end(&mut beginning));
-    // A program may hold lines that look like those of a kernel; text of two bytes a letter has its mark.
-    let is_wide = beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff");
-    let is_text = is_wide || !beginning.iter().take(4096).any(|b| *b == 0);
-    let log = (read.is_ok() && is_text).then(|| explain::explain(&beginning[..]));
-    matches!(log, Some(Ok(found)) if !found.reports.is_empty())
-}
-
 /// For a word that is no command: a file, or something else.
 fn of_word(word: &str) -> Option<String> {
     let path = Path::new(word);
@@ -184,7 +166,7 @@ fn of_word(word: &str) -> Option<String> {
     if !is_file {
         return Some("to begin:\n  unfrag doctor\n".into());
     }
-    let shown = crate::output::shell_word(path);
+    let shown = shell_word(path);
     let is_recording = path.extension().is_some_and(|e| e == "unfrag") || path.is_dir();
     let is_log = match path.exists() {
         true => is_kernel_log(path),

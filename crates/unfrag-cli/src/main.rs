@@ -38,6 +38,7 @@ mod exporter;
 mod failure;
 mod help;
 mod import;
+mod inputs;
 mod inspect;
 mod no_kernel;
 mod output;

@@ -155,16 +155,6 @@ pub fn name_of(path: &Path) -> String {
     }
 }
 
-/// A path as a word of a shell's command, such as in a command that is worth trying next.
-pub fn shell_word(path: &Path) -> String {
-    let text = escaped_path(path);
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_./-+=,:@%".contains(&b);
-    match !text.is_empty() && text.bytes().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
 /// Writes an answer, by the rules of [`Target`].
 ///
 /// # Errors

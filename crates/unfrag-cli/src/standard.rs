@@ -3,7 +3,7 @@
 //! Invariant: whatever this command writes to them as text is a [`Text`], so that nothing of an input, a file's name, an
 //! option or a library's message controls the terminal. No other module opens them.
 
-use crate::failure::without_number;
+use crate::inputs::without_number;
 use crate::terminal;
 use clap::Parser;
 use std::backtrace::Backtrace;

@@ -2,8 +2,9 @@
 
 use crate::blame::{BEGINS, HOLDERS};
 use crate::failure::{Failure, Result};
+use crate::inputs::shell_word;
 use crate::no_kernel::NoKernel;
-use crate::output::{Progress, Text, print, print_json, shell_word};
+use crate::output::{Progress, Text, print, print_json};
 use crate::window::{WindowArgs, Within, below_line};
 use crate::{profile, terminal};
 use std::io::{self, Read};

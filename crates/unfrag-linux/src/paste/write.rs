@@ -340,6 +340,9 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
     }
 }
 
+/// Caches that are told because they are the largest.
+const LARGEST: usize = 4;
+
 /// The caches that grew most, then the largest; each with its slabs before, where that is known.
 fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
     let mut words = Words::default();
@@ -361,7 +364,13 @@ fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
     if let Some((_, seconds)) = before {
         words.put("over", format!("{seconds:.3}"));
     }
-    for (n, c) in read.caches.iter().take(CACHES).enumerate() {
+    // The doctor shows the largest whatever grew.
+    let mut sizes: Vec<u64> = read.caches.iter().map(pages).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let large = sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1);
+    let told = read.caches.iter().enumerate();
+    let told = told.filter(|(n, c)| *n < CACHES || pages(c) >= large);
+    for (n, (_, c)) in told.take(CACHES + LARGEST).enumerate() {
         let numbers = [
             c.active_objs,
             c.num_objs,
