@@ -66,7 +66,7 @@ pub fn of(path: &Path, what: &Examine) -> Result<Paste> {
     }
     let examined = examine(&found).map_err(|e| e.inside(path))?;
     let before = Earlier {
-        vmstat: found.earlier.as_ref().map(|(stat, s)| (stat, *s)),
+        vmstat: found.first(),
         slabs: found.earlier_slabs.as_ref().map(|(slabs, s)| (slabs, *s)),
     };
     let head = head(&examined.diagnosis, &found);

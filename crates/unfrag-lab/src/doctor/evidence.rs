@@ -201,6 +201,20 @@ impl Evidence {
         self.host.settings.get(name)?.parse().ok()
     }
 
+    /// The counters' first reading, and the seconds from it to the last. Rates are over all of this time, as the last two
+    /// readings may be a moment apart.
+    pub fn first(&self) -> Option<(&VmStat, f64)> {
+        let mut readings = self.readings.iter();
+        readings
+            .find_map(|r| Some((r.vmstat.as_ref()?, r.seconds_before)))
+            .or_else(|| {
+                self.earlier
+                    .as_ref()
+                    .map(|(stat, seconds)| (stat, *seconds))
+            })
+            .filter(|(_, seconds)| *seconds > 0.0)
+    }
+
     /// Pages pinned by drivers and storage: the kernel counts pins and releases.
     pub(super) fn pinned(&self) -> Option<u64> {
         let acquired = self.counter("nr_foll_pin_acquired")?;

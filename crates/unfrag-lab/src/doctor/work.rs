@@ -141,13 +141,7 @@ pub(super) fn counted(stat: &VmStat, counter: &str) -> Option<u64> {
 /// Every counter that the host's kernel has.
 pub fn work(e: &Evidence) -> Vec<Work> {
     let Some(stat) = &e.vmstat else { return vec![] };
-    // Over all readings, as what is said of the same counters is: the last of them may be a moment apart.
-    let first = e.readings.iter();
-    let mut first = first.filter_map(|r| Some((r.vmstat.as_ref()?, r.seconds_before)));
-    let before = first
-        .next()
-        .or_else(|| e.earlier.as_ref().map(|(stat, seconds)| (stat, *seconds)))
-        .filter(|(_, seconds)| *seconds > 0.0);
+    let before = e.first();
     let one = |(counter, names, what): &(&'static str, &[&str], &'static str)| {
         let total = value(stat, names)?;
         let per_second = before.and_then(|(before, seconds)| {
