@@ -41,7 +41,7 @@ pub mod memory_blocks;
 mod needs;
 mod obstacles;
 pub mod predict;
-mod proactive;
+pub(crate) mod proactive;
 mod roles;
 mod room_advice;
 mod setting_advice;
