@@ -68,7 +68,7 @@ fn in_words<'a>(verdict: &'a str, f: &Failure) -> &'a str {
         "reserved" => "what was free is set aside",
         "cma" => "only CMA was free",
         "protected" => "lowmem_reserve kept what was free",
-        "zone" => "memory was free in other zones only",
+        "zone" => "free memory is in other zones",
         "cgroup" => "limit of a control group",
         "too-large" => "too large to exist",
         "address-space" => "no addresses were left",

@@ -56,7 +56,7 @@ pub fn notes(case: &Case) -> Vec<String> {
     notes.extend(marks(case));
     notes.extend(full_of_files(case));
     notes.extend(reserve_that_is_not_the_cause(case));
-    notes.extend(kept_more_than_there_is(case));
+    notes.extend(kept_whole(case));
     notes
 }
 
@@ -86,8 +86,8 @@ fn reserve_that_is_not_the_cause(case: &Case) -> Option<String> {
     ))
 }
 
-/// Zones that must keep more than they have, which is how they are closed to requests that can use a higher one.
-fn kept_more_than_there_is(case: &Case) -> Option<String> {
+/// Zones that keep all that they have, which is how they are closed to requests that can use a higher one.
+fn kept_whole(case: &Case) -> Option<String> {
     let is_closed = |z: &&Judged| {
         let kept = z.answer.protection_kib.zip(z.size_kib);
         z.is_allowed && kept.is_some_and(|(kept, size)| kept > size)
@@ -99,12 +99,14 @@ fn kept_more_than_there_is(case: &Case) -> Option<String> {
         .map(|z| z.answer.zone.as_str())
         .collect();
     zones.dedup();
-    (!zones.is_empty()).then(|| {
-        format!(
-            "{} must keep more than it has: it is for requests that can use no other zone (lowmem_reserve)",
-            zones.join(" and ")
-        )
-    })
+    let keep = match zones.as_slice() {
+        [] => return None,
+        [zone] => format!("{zone} keeps all that it has"),
+        zones => format!("{} keep all that they have", zones.join(" and ")),
+    };
+    Some(format!(
+        "{keep} for requests that can use no other zone (lowmem_reserve)"
+    ))
 }
 
 /// What a row of free blocks tells of which columns were left out.

@@ -32,7 +32,7 @@ pub fn push(out: &mut String, f: &Failure) {
     }
     if any(&|z| z.protection_kib != Some(0)) {
         columns.push((
-            "of that kept for others KiB",
+            "of that for others KiB",
             Box::new(|z| number(z.protection_kib)),
         ));
     }

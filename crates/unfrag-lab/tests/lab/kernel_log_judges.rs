@@ -98,8 +98,8 @@ fn a_boost_is_no_part_of_the_setting() {
     ));
     assert_eq!(f.verdict, Some("fragmented"));
     // 60 + (14,000 - 8,000) + (160,000 - 100,000).
-    let setting = 66_060;
-    let twice = (2 * setting as u64).next_multiple_of(64);
+    let setting = 66_060_u64;
+    let twice = (2 * setting).next_multiple_of(64);
     assert_eq!(value(&f, "vm.min_free_kbytes"), Some(twice));
     assert!(
         f.advice

@@ -5,16 +5,34 @@
 
 use super::decode::Decoder;
 use super::envelope::strip;
+use super::phrases::searcher;
+use aho_corasick::AhoCorasick;
+use memchr::{memchr, memrchr};
 use std::io::{self, Read};
 
 /// Bytes of a line that are looked at.
 const MOST: usize = 16 << 10;
 
+/// Signs without which no line is a kernel's: only lines with one are looked at.
+const SIGNS: [&str; 9] = [
+    "kern",
+    "[",
+    "<",
+    ";",
+    "Linux version ",
+    "-- ",
+    // Hours of a date in one word.
+    "T0",
+    "T1",
+    "T2",
+];
+
 /// A text that is looked at as it is read, until a line of a kernel is found.
 pub struct Watched<R> {
     input: R,
-    decoder: Decoder,
-    line: Vec<u8>,
+    signs: AhoCorasick,
+    /// What was read of the last line.
+    rest: Vec<u8>,
     is_found: bool,
 }
 
@@ -23,40 +41,46 @@ impl<R: Read> Watched<R> {
     pub fn new(input: R) -> Watched<R> {
         Watched {
             input,
-            decoder: Decoder::default(),
-            line: vec![],
+            signs: searcher(SIGNS.iter()),
+            rest: vec![],
             is_found: false,
         }
     }
 
     /// Whether a line of a kernel was in what was read.
-    pub fn has_line(mut self) -> bool {
-        self.end_line();
-        self.is_found
-    }
-
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        if self.is_found {
-            return;
-        }
-        let is_of_journal = memchr::memmem::find(&line, b"_TRANSPORT").is_some()
-            && memchr::memmem::find(&line, b"kernel").is_some();
-        let mut is_kernels = is_of_journal;
-        self.decoder.decode(0, &line, &mut |clean| {
-            is_kernels |= is_of_kernel(&clean.text)
-        });
-        self.is_found = is_kernels;
+    pub fn has_line(self) -> bool {
+        self.is_found || is_line_of_kernel(&self.rest)
     }
 
     fn look(&mut self, bytes: &[u8]) {
-        let mut pieces = bytes.split(|b| *b == b'\n').peekable();
-        while let Some(piece) = pieces.next().filter(|_| !self.is_found) {
-            let room = MOST.saturating_sub(self.line.len()).min(piece.len());
-            self.line.extend_from_slice(&piece[..room]);
-            if pieces.peek().is_some() {
-                self.end_line();
-            }
+        if self.is_found {
+            return;
+        }
+        let whole = memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+        let (lines, rest) = bytes.split_at(whole);
+        let first = memchr(b'\n', lines).map_or(0, |at| at + 1);
+        let (first, lines) = lines.split_at(first);
+        self.keep(first);
+        if !first.is_empty() {
+            self.is_found = is_line_of_kernel(&std::mem::take(&mut self.rest));
+        }
+        self.find(lines);
+        self.keep(rest);
+    }
+
+    /// Adds to the last line, as far as it is looked at.
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = MOST.saturating_sub(self.rest.len()).min(bytes.len());
+        self.rest.extend_from_slice(&bytes[..room]);
+    }
+
+    /// Looks for a line of a kernel among whole ones.
+    fn find(&mut self, mut lines: &[u8]) {
+        while let Some(found) = self.signs.find(lines).filter(|_| !self.is_found) {
+            let from = memrchr(b'\n', &lines[..found.start()]).map_or(0, |at| at + 1);
+            let behind = memchr(b'\n', &lines[from..]).map_or(lines.len(), |at| from + at + 1);
+            self.is_found = is_line_of_kernel(&lines[from..behind]);
+            lines = &lines[behind..];
         }
     }
 }
@@ -67,6 +91,16 @@ impl<R: Read> Read for Watched<R> {
         self.look(&buffer[..n]);
         Ok(n)
     }
+}
+
+fn is_line_of_kernel(line: &[u8]) -> bool {
+    let line = &line[..line.len().min(MOST)];
+    let has = |words: &[u8]| memchr::memmem::find(line, words).is_some();
+    let mut is_kernels = has(b"_TRANSPORT") && has(b"kernel");
+    Decoder::default().decode(0, line, &mut |clean| {
+        is_kernels |= is_of_kernel(&clean.text);
+    });
+    is_kernels
 }
 
 /// Whether a kernel printed the line, or a reader of its log says that it has none.
@@ -142,8 +176,10 @@ mod tests {
             "-- No entries --",
         ] {
             assert!(has_line(line), "{line}");
-            let noise = "another line of no kernel\n".repeat(2000);
+            let noise = "another line of no program [1]\n".repeat(2000);
             assert!(has_line(&format!("{noise}{line}\n{noise}")), "{line}");
+            let long = "x".repeat(5 * MOST);
+            assert!(has_line(&format!("{long}\n{line}")), "{line}");
         }
     }
 
