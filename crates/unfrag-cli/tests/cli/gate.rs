@@ -388,7 +388,22 @@ fn explain_says_whether_anything_failed() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     for (content, status, line) in [
-        ("usb 1-1: new high-speed USB device\n", 0, "no failure\n"),
+        (
+            "[ 1.500000] usb 1-1: new high-speed USB device\n",
+            0,
+            "no failure\n",
+        ),
+        // Another text is no healthy log.
+        (
+            "bash-12 [000] d..1. 12.5: mm_page_alloc: page=0x1 pfn=0x1 order=0\n",
+            3,
+            "not known: no line of it is a kernel's, so it is no kernel log\n",
+        ),
+        (
+            "",
+            3,
+            "not known: no line of it is a kernel's, so it is no kernel log\n",
+        ),
         (
             " lowmem_reserve[]: 0 0\n",
             3,

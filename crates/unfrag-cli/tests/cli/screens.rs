@@ -277,19 +277,19 @@ fn what_is_to_be_done_is_a_command_that_a_shell_understands() {
         for report in json(&["explain", &log, "--json"])["reports"]
             .as_array()
             .expect("reports")
+            .iter()
+            .take(20)
         {
             for advice in report["advice"].as_array().expect("advice") {
                 let Some(command) = advice["command"].as_str() else {
                     continue;
                 };
                 assert!(is_shell(command), "{log}: {command}");
+                let line = format!("\n              {command}\n");
+                assert!(shown.contains(&line), "{log}: {shown}");
                 commands += 1;
             }
         }
-        assert!(
-            !shown.contains("DO now") || shown.contains("\n              "),
-            "{log}: {shown}"
-        );
     }
     assert!(commands > 5, "{commands}");
 }
