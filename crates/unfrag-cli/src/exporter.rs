@@ -8,6 +8,7 @@
 
 mod files;
 mod gauges;
+mod http;
 mod listen;
 mod metrics;
 mod need;

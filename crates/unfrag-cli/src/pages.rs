@@ -28,7 +28,10 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 /// # Errors
 /// If a file cannot be written.
 pub fn run(args: &Args, all: Command) -> Result<()> {
-    let (man, completions) = (args.directory.join("man"), args.directory.join("completions"));
+    let (man, completions) = (
+        args.directory.join("man"),
+        args.directory.join("completions"),
+    );
     for directory in [&man, &completions] {
         check_directory("DIRECTORY", directory)?;
         std::fs::create_dir_all(directory).map_err(|e| Failure::output(directory, e))?;
@@ -50,9 +53,9 @@ pub fn run(args: &Args, all: Command) -> Result<()> {
 
 /// The command without what its help does not show: completions list hidden commands too.
 fn shown(all: &Command) -> Command {
-    let version = all.get_version().unwrap_or_default().to_owned();
-    let left = Command::new("unfrag").version(version);
-    left.propagate_version(true).subcommands(all.get_subcommands().filter(|c| !c.is_hide_set()).cloned())
+    let left = Command::new("unfrag").version(env!("CARGO_PKG_VERSION"));
+    left.propagate_version(true)
+        .subcommands(all.get_subcommands().filter(|c| !c.is_hide_set()).cloned())
 }
 
 /// One page, named as `man` looks for it: `unfrag-doctor.1`.
