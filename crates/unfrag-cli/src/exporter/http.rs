@@ -125,7 +125,7 @@ fn path(target: &str) -> &str {
 /// If whoever asked went away.
 pub async fn write(stream: &mut TcpStream, answer: &Answer, to: Option<&Asked>) -> io::Result<()> {
     let Answer { status, kind, text } = answer;
-    let date = Utc::now().format("%a, %d %b %Y %H:%M:%S GMT");
+    let date = Utc::now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let allow = match status.starts_with("405") {
         true => "allow: GET, HEAD\r\n",
         false => "",
