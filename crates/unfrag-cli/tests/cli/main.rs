@@ -35,6 +35,8 @@ mod redact;
 mod replay_output;
 mod screens;
 mod segments;
+#[cfg(feature = "exporter")]
+mod shipped;
 mod simulate_output;
 mod simulate_refuses;
 mod slab_output;
