@@ -20,7 +20,7 @@ fn list(file: &str, head: &str) -> Vec<String> {
 /// What a unit starts, with its own values for its variables, and without flags that a host adds.
 fn started(unit: &str) -> Vec<String> {
     let content = read(&format!("systemd/{unit}.service"));
-    let of = |key: &str| content.lines().filter_map(move |l| l.strip_prefix(key));
+    let of = |key: &'static str| content.lines().filter_map(move |l| l.strip_prefix(key));
     let mut start = of("ExecStart=").next().unwrap().to_owned();
     for variable in of("Environment=") {
         let (name, value) = variable.split_once('=').unwrap();

@@ -64,7 +64,7 @@ impl Ruled {
     /// Widths of the columns, so that all fit if words can be broken for it.
     fn widths(&self, room: usize) -> Vec<usize> {
         let columns = self.rows[0].len();
-        let widest = |i| {
+        let widest = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
             cells.map(|c| c.chars().count()).max().unwrap_or(0)
         };
