@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# What `dist/build` builds.
+SHIPPED = ("-p", "unfrag-cli", "--features", "pages")
 
 
 def cargo(*words, manifest=ROOT / "Cargo.toml"):
@@ -20,7 +22,8 @@ def cargo(*words, manifest=ROOT / "Cargo.toml"):
 class Crates:
     def __init__(self, target, manifest=ROOT / "Cargo.toml"):
         self.target, self.manifest = target, manifest
-        said = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target, manifest=manifest))
+        said = json.loads(cargo("metadata", "--format-version", "1", "--all-features", "--filter-platform", target,
+                                manifest=manifest))
         self.own = set(said["workspace_members"])
         self._by_id = {p["id"]: p for p in said["packages"]}
         self._by_name = {(p["name"], p["version"]): p for p in said["packages"]}
