@@ -7,8 +7,10 @@ use chrono::Utc;
 use httparse::{EMPTY_HEADER, Error, Request, Status};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Most bytes of a request's header.
 const HEADER_BYTES: usize = 16 << 10;
@@ -17,6 +19,8 @@ const HEADER_LINES: usize = 64;
 /// Most bytes that are read, and forgotten, of a client that sends on after it was answered: an answer on a connection that is
 /// closed with bytes unread may be lost.
 const LEFT_OVER_BYTES: usize = 64 << 10;
+/// Longest time that it is waited for the client to end the connection, too.
+const LEFT_OVER_TIME: Duration = Duration::from_secs(1);
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -139,6 +143,11 @@ pub async fn write(stream: &mut TcpStream, answer: &Answer, to: Option<&Asked>) 
     }
     stream.write_all(all.as_bytes()).await?;
     stream.shutdown().await?;
+    timeout(LEFT_OVER_TIME, forget(stream)).await.unwrap_or(Ok(()))
+}
+
+/// Reads what a client sends on.
+async fn forget(stream: &mut TcpStream) -> io::Result<()> {
     let mut left = LEFT_OVER_BYTES;
     let mut room = [0; 1024];
     while left > 0 {
