@@ -15,11 +15,11 @@ use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{KernelReport, Sample, ZoneSample};
 use crate::report::number::{duration, thousands};
+use crate::report::ruled::Ruled;
 use crate::report::screen::{Screen, Style, Text};
 use crate::report::table::SideBySide;
 use crate::report::text_chart::{Chart, Series};
 use crate::report::text_chart::{Mark, nice_ceiling};
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write as _;
 
 /// Colours of the kernels, in order and over again.
@@ -245,10 +245,10 @@ impl Page<'_> {
             );
             self.push_title(out, &title);
             let rows = wording::accuracy_rows(accuracy, self.sizes());
-            let mut table = self.table(["Error", "median", "p90", "max", "skill", "of"]);
+            let mut table = Ruled::new(["Error", "median", "p90", "max", "skill", "of"], 1..5);
             for row in &rows {
                 let m = &row.measure;
-                table.add_row([
+                table.push([
                     row.name.to_string(),
                     row.error(m.median),
                     row.error(m.p90),
@@ -257,7 +257,6 @@ impl Page<'_> {
                     row.unit.to_string(),
                 ]);
             }
-            align_right(&mut table, 1..5);
             self.push_table(out, &table);
             self.push_wrapped(
                 out,
@@ -423,17 +422,13 @@ impl Page<'_> {
                 used += column(to);
                 to += 1;
             }
-            let mut table = self.table(
-                [""].into_iter()
-                    .chain(all.heads[from..to].iter().map(|h| &**h)),
-            );
+            let heads = all.heads[from..to].iter().map(|h| &**h);
+            let mut table = Ruled::new([""].into_iter().chain(heads), 1..to - from + 1);
             for (label, values) in &labelled {
                 let mut cells = vec![label.as_str()];
                 cells.extend(values.iter().take(to).skip(from).map(|v| v.as_str()));
-                cells.resize(to - from + 1, "");
-                table.add_row(cells);
+                table.push(cells);
             }
-            align_right(&mut table, 1..to - from + 1);
             if from > 0 {
                 out.push('\n');
             }
@@ -442,21 +437,9 @@ impl Page<'_> {
         }
     }
 
-    fn table<'s>(&self, head: impl IntoIterator<Item = &'s str>) -> Table {
-        let line = if self.screen.unicode { '─' } else { '-' };
-        let style = TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line));
-        let mut table = Table::new();
-        table
-            .load_style(style)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(self.screen.width).unwrap_or(u16::MAX))
-            .set_header(head.into_iter().collect::<Vec<_>>());
-        table
-    }
-
-    fn push_table(&self, out: &mut Text, table: &Table) {
-        for (i, line) in table.lines().enumerate() {
-            let line = line.trim_end();
+    fn push_table(&self, out: &mut Text, table: &Ruled) {
+        let rule = if self.screen.unicode { '─' } else { '-' };
+        for (i, line) in table.lines(self.screen.width, rule).iter().enumerate() {
             if i == 0 {
                 out.append(&self.screen.stressed(line));
             } else {
@@ -513,12 +496,4 @@ fn rows_of(table: &SideBySide) -> usize {
 
 fn or_dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".into())
-}
-
-fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
-    for i in columns {
-        if let Some(column) = table.column_mut(i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }
