@@ -15,4 +15,4 @@ pub mod screen;
 pub(crate) mod svg;
 pub mod table;
 pub(crate) mod text_chart;
-pub(crate) mod wrap;
+pub mod wrap;

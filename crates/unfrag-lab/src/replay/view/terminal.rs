@@ -138,6 +138,14 @@ impl Page<'_> {
         for sentence in self.told.answer.rest() {
             self.push_wrapped(out, "", &sentence);
         }
+        let silent = changes::silent(report);
+        if self.detail == Detail::Short && !silent.is_empty() && self.kernels().next().is_some() {
+            let text = format!(
+                "In no table, as nothing can be said of it: {}.",
+                silent.join(", ")
+            );
+            self.push_wrapped(out, "", &text);
+        }
     }
 
     fn push_zone(&mut self, out: &mut Text, zone: &ZoneChoice) {
@@ -178,7 +186,8 @@ impl Page<'_> {
                 )
             })
             .collect();
-        if !small.is_empty() && self.kernels().next().is_some() {
+        let is_shown = self.draws("free_pages_end") || self.draws("unusable_huge_end");
+        if !small.is_empty() && is_shown {
             let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
             self.push_wrapped(out, "", &text);
         }
@@ -196,8 +205,9 @@ impl Page<'_> {
     }
 
     fn push_failures(&self, out: &mut Text) {
-        for kernel in &self.report.kernels {
-            if kernel.failures.is_empty() {
+        for kernel in self.kernels() {
+            let is_withheld = self.told.answer.cannot_say.is_some() && self.detail == Detail::Short;
+            if kernel.failures.is_empty() || is_withheld {
                 continue;
             }
             self.push_title(
@@ -291,12 +301,11 @@ impl Page<'_> {
         let unusable = |z: &ZoneSample| z.unusable_index.get(&large).copied();
         let free = |z: &ZoneSample| Some(self.sizes().as_mib(z.free_pages));
         let x_max = self.last_second();
-        if x_max <= 0.0 || self.kernels().next().is_none() {
+        if x_max <= 0.0 {
             return;
         }
         let states = self.all_samples().filter_map(|s| zone.of(s));
         let most = states.filter_map(free).fold(0.0, f64::max);
-        out.push('\n');
         let mut chart = Chart {
             title: &format!(
                 "{name}: share of free memory in pieces below {size} (unusable index), over time"
@@ -308,17 +317,39 @@ impl Page<'_> {
             x_max,
             unicode: self.screen.unicode,
         };
-        out.append(&chart.draw(&self.series(zone, unusable)));
-        out.push('\n');
+        if self.draws("unusable_huge_end") {
+            out.push('\n');
+            out.append(&chart.draw(&self.series(zone, "unusable_huge_end", unusable)));
+        }
         let title = format!("{name}: free memory (MiB), over time");
         chart.title = &title;
         chart.y_max = nice_ceiling(most);
         chart.y_decimals = if most < 10.0 { 1 } else { 0 };
-        out.append(&chart.draw(&self.series(zone, free)));
+        if self.draws("free_pages_end") {
+            out.push('\n');
+            out.append(&chart.draw(&self.series(zone, "free_pages_end", free)));
+        }
     }
 
-    /// One series for the recorded kernel and one for each replayed one.
-    fn series(&self, zone: &ZoneChoice, value: impl Fn(&ZoneSample) -> Option<f64>) -> Vec<Series> {
+    /// Kernels of which something is said of a number.
+    fn saying(&self, name: &str) -> impl Iterator<Item = &KernelReport> {
+        let detail = self.detail;
+        self.kernels()
+            .filter(move |k| changes::is_said(k, name, detail))
+    }
+
+    /// Whether there is anything to draw of a number.
+    fn draws(&self, name: &str) -> bool {
+        self.saying(name).next().is_some()
+    }
+
+    /// One series for the recorded kernel and one for each replayed one of which something is said of a number.
+    fn series(
+        &self,
+        zone: &ZoneChoice,
+        name: &str,
+        value: impl Fn(&ZoneSample) -> Option<f64>,
+    ) -> Vec<Series> {
         let points = |samples: &[Sample]| -> Vec<(f64, f64)> {
             samples
                 .iter()
@@ -326,7 +357,7 @@ impl Page<'_> {
                 .collect()
         };
         // Two braille lines of one colour cannot be told apart.
-        let kernels: Vec<_> = self.kernels().collect();
+        let kernels: Vec<_> = self.saying(name).collect();
         let braille = self.screen.unicode && (self.screen.color || kernels.len() == 1);
         let mut all: Vec<Series> = kernels
             .iter()
