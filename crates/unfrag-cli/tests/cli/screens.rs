@@ -117,6 +117,102 @@ fn in_order(shown: &str, begins: &[&str]) {
     }
 }
 
+/// The head of why: a cause is looked for only where something fails.
+fn why(shown: &str) -> String {
+    let head = |begin: &str| shown.lines().any(|l| l.starts_with(begin));
+    match (head("CAUSE: "), head("STATE: ")) {
+        (true, false) => "CAUSE: ".into(),
+        (false, true) => "STATE: ".into(),
+        both => panic!("{both:?}: {shown}"),
+    }
+}
+
+#[test]
+fn a_cause_is_named_where_something_fails_alone() {
+    let sound = stdout(&["doctor", SAMPLE]);
+    assert!(sound.contains("nothing was failing"), "{sound}");
+    assert!(
+        sound.contains("\nSTATE: fine: 129 huge pages can be had"),
+        "{sound}"
+    );
+    let failing = stdout(&["doctor", "samples/fragmented-384M.unfrag"]);
+    assert_eq!(why(&failing), "CAUSE: ");
+}
+
+/// Whoever gives all below `DO:` to a shell does what is to be done, and nothing else.
+#[test]
+fn what_need_not_be_done_is_never_a_command() {
+    let mut seen = 0;
+    for host in ["/proc", "samples/fragmented-384M.unfrag", SAMPLE] {
+        for words in [&["doctor", host][..], &["doctor", host, "--all"]] {
+            let shown = stdout(words);
+            let advised = json(&["doctor", host, "--json"])["diagnosis"]["advice"].take();
+            let commands = to_do(&shown);
+            let commands = commands.lines().filter(|l| !l.starts_with('#')).count();
+            if host != "/proc" {
+                assert_eq!(
+                    commands,
+                    advised.as_array().expect("advice").len(),
+                    "{shown}"
+                );
+            }
+            let Some((_, more)) = shown.split_once("\nIF MORE IS NEEDED") else {
+                continue;
+            };
+            seen += 1;
+            let block = more.lines().skip(1).take_while(|l| l.starts_with("  "));
+            for line in block {
+                assert!(line.starts_with("    # "), "{line}: {shown}");
+            }
+        }
+    }
+    assert!(seen >= 2, "{seen}");
+}
+
+/// A number that a first screen offers is one that `--huge` says yes to, or it is called a try.
+#[test]
+fn what_is_offered_for_more_is_what_huge_says_yes_to() {
+    const FRAGMENTED: &str = "samples/fragmented-384M.unfrag";
+    let shown = first_screen_of_lines(&stdout(&["doctor", FRAGMENTED]));
+    let offered: Vec<(&str, &str)> = shown
+        .match_indices(" --huge ")
+        .map(|(at, found)| {
+            let rest = &shown[at + found.len()..];
+            let number = rest
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .unwrap_or_default();
+            let before = &shown[..at];
+            (number, before.rsplit("# ").next().unwrap_or_default())
+        })
+        .filter(|(n, _)| !n.is_empty())
+        .collect();
+    assert!(!offered.is_empty(), "{shown}");
+    for (n, said) in offered {
+        let answer = stdout(&["doctor", FRAGMENTED, "--huge", n]);
+        let begin = if said.contains("not promised") {
+            "not known: "
+        } else {
+            "yes"
+        };
+        assert!(answer.starts_with(begin), "{n} of {said}: {answer}");
+    }
+}
+
+/// The lines of a text, each comment as one.
+fn first_screen_of_lines(shown: &str) -> String {
+    shown
+        .replace("\n    # ", "\u{0}")
+        .split('\u{0}')
+        .fold(String::new(), |all, line| {
+            // A comment that begins with a number begins anew.
+            match line.starts_with(|c: char| c.is_ascii_digit()) {
+                true => all + "\n# " + line,
+                false => all + " " + line,
+            }
+        })
+}
+
 #[test]
 fn the_doctor_says_now_then_the_cause_then_what_to_do() {
     for host in hosts() {
@@ -127,7 +223,7 @@ fn the_doctor_says_now_then_the_cause_then_what_to_do() {
                 "",
                 "THEN: ",
                 "HUGE PAGES of ",
-                "CAUSE: ",
+                &why(&shown),
                 "DO: ",
                 "SETTINGS: ",
                 "MORE: ",
@@ -142,7 +238,7 @@ fn the_doctor_says_now_then_the_cause_then_what_to_do() {
             "this host",
             "NOW: ",
             "HUGE PAGES of ",
-            "CAUSE: ",
+            &why(&shown),
             "DO: ",
             "SETTINGS: ",
             "MORE: unfrag doctor --all",
@@ -384,7 +480,7 @@ fn what_the_hints_show_works() {
 
 #[test]
 fn without_an_argument_it_is_this_host() {
-    assert!(stdout(&["inspect"]).starts_with("this host: "));
+    assert!(stdout(&["inspect"]).starts_with("this host, "));
     assert!(stdout(&["top", "--count", "1"]).starts_with("/proc: "));
     let zones = |words: &[&str]| {
         json(words)["snapshots"][0]["zones"]
