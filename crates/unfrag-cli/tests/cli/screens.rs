@@ -173,44 +173,24 @@ fn what_need_not_be_done_is_never_a_command() {
 #[test]
 fn what_is_offered_for_more_is_what_huge_says_yes_to() {
     const FRAGMENTED: &str = "samples/fragmented-384M.unfrag";
-    let shown = first_screen_of_lines(&stdout(&["doctor", FRAGMENTED]));
-    let offered: Vec<(&str, &str)> = shown
-        .match_indices(" --huge ")
-        .map(|(at, found)| {
-            let rest = &shown[at + found.len()..];
-            let number = rest
-                .split(|c: char| !c.is_ascii_digit())
-                .next()
-                .unwrap_or_default();
-            let before = &shown[..at];
-            (number, before.rsplit("# ").next().unwrap_or_default())
-        })
-        .filter(|(n, _)| !n.is_empty())
-        .collect();
-    assert!(!offered.is_empty(), "{shown}");
-    for (n, said) in offered {
-        let answer = stdout(&["doctor", FRAGMENTED, "--huge", n]);
-        let begin = if said.contains("not promised") {
-            "not known: "
-        } else {
-            "yes"
-        };
-        assert!(answer.starts_with(begin), "{n} of {said}: {answer}");
+    let shown = stdout(&["doctor", FRAGMENTED]).replace("\n    # ", " ");
+    let (_, offered) = shown
+        .split_once("huge pages by compaction or dropping caches: ")
+        .expect("an offer");
+    let number = |text: &str| {
+        let (number, _) = text.trim_start().split_once(' ').expect("a number");
+        number.replace(',', "")
+    };
+    let (certain, rest) = offered.split_once(" for certain, ").expect("both");
+    assert!(
+        rest.contains(" by the model (a try): unfrag doctor"),
+        "{rest}"
+    );
+    let certain = number(&format!("{certain} "));
+    for (n, begin) in [(certain, "yes"), (number(rest), "not known: ")] {
+        let answer = stdout(&["doctor", FRAGMENTED, "--huge", &n]);
+        assert!(answer.starts_with(begin), "{n}: {answer}");
     }
-}
-
-/// The lines of a text, each comment as one.
-fn first_screen_of_lines(shown: &str) -> String {
-    shown
-        .replace("\n    # ", "\u{0}")
-        .split('\u{0}')
-        .fold(String::new(), |all, line| {
-            // A comment that begins with a number begins anew.
-            match line.starts_with(|c: char| c.is_ascii_digit()) {
-                true => all + "\n# " + line,
-                false => all + " " + line,
-            }
-        })
 }
 
 #[test]

@@ -595,11 +595,8 @@ fn settings(d: &Diagnosis) -> String {
         .iter()
         .filter(|n| n.advice.lasts == Lasts::Setting);
     let mut lacks: Vec<&str> = settings.map(|n| n.why_not.as_str()).collect();
-    lacks.sort_by_key(|why| why.len());
+    lacks.sort_unstable();
     lacks.dedup();
-    if lacks.len() > 1 && lacks[1..].iter().any(|why| why.starts_with(lacks[0])) {
-        lacks.remove(0);
-    }
     if !lacks.is_empty() {
         let _ = write!(out, " Not yet: it needs {}.", printable(&lacks.join("; ")));
     }

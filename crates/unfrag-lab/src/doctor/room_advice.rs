@@ -171,7 +171,7 @@ pub(super) fn shrink(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
             sure: Sure::AtBest,
         }),
         cost:
-            "names and inodes of files are read from disk again; a slab stays whole for one object that is in use"
+            "names and inodes of files are read from disk again; a slab stays for one object in use"
                 .into(),
         prediction: None,
         predicted: None,

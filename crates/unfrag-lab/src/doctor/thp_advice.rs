@@ -85,9 +85,7 @@ pub(super) fn stalling_faults(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Jud
         Some(standing) => standing,
         // In vain in all, and not in half of the steps: a longer look decides.
         None if watch.is_long() => return None,
-        None => Standing::Needs(format!(
-            "{LONGER}, in half of whose steps most waits are in vain"
-        )),
+        None => Standing::Needs(LONGER.into()),
     };
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.

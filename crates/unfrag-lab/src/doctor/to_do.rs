@@ -30,7 +30,9 @@ pub(super) fn push(d: &Diagnosis, asked: Asked, screen: &Screen, out: &mut Text)
     for a in &d.advice {
         let mut text = what_for(a, d);
         if a.change.is_some() || a.value.is_some() {
-            let _ = write!(text, "; why: {}", printable(before_zones(&a.reason)));
+            // The gravest is enough: all that happens stands above.
+            let why = before_zones(&a.reason).split("; ").next();
+            let _ = write!(text, "; why: {}", printable(why.unwrap_or_default()));
         }
         if let Some(note) = short_lists_note(&a.command) {
             let _ = write!(text, "; {note}");
@@ -39,13 +41,15 @@ pub(super) fn push(d: &Diagnosis, asked: Asked, screen: &Screen, out: &mut Text)
         let _ = writeln!(out, "    {}", printable(&a.command));
     }
     let more = more(d, asked);
-    if !d.if_more_is_needed.is_empty() || !more.is_empty() {
+    if !d.if_more_is_needed.is_empty() || more.is_some() {
         out.push_str("IF MORE IS NEEDED (nothing of this has to be done):\n");
         for a in &d.if_more_is_needed {
             comment(out, &what_for(a, d));
             let _ = writeln!(out, "    # {}", printable(&a.command));
         }
-        more.iter().for_each(|line| comment(out, line));
+        if let Some(more) = more {
+            comment(out, &more);
+        }
     }
     let once = d
         .candidates
@@ -79,27 +83,32 @@ fn what_for(a: &Advice, d: &Diagnosis) -> String {
 }
 
 /// How many more huge pages there are for certain, and by the model, with the command that prints the commands.
-fn more(d: &Diagnosis, asked: Asked) -> Vec<String> {
+fn more(d: &Diagnosis, asked: Asked) -> Option<String> {
     let f = &d.huge_pages;
-    let Some((now, by_model)) = f.now.zip(f.after_reclaim.max(f.after_compaction)) else {
-        return vec![];
-    };
-    let command = asked.command;
+    let (now, by_model) = f.now.zip(f.after_reclaim.max(f.after_compaction))?;
     let certain = asked.rooms.iter().flatten().map(|r| r.at_least).max();
-    let mut all = vec![];
-    if let Some(n) = certain.filter(|&n| n > now) {
-        all.push(format!(
-            "{} huge pages for certain, by compaction or dropping caches: {command} --huge {n}",
-            thousands(n)
-        ));
-    }
-    if by_model > certain.unwrap_or(0).max(now) {
-        all.push(format!(
-            "{} by the model, not promised; to try it: {command} --huge {by_model}",
-            thousands(by_model)
-        ));
-    }
-    all
+    let certain = certain.filter(|&n| n > now);
+    let by_model = Some(by_model).filter(|&n| n > certain.unwrap_or(now));
+    let (what, n) = match (certain, by_model) {
+        (None, None) => return None,
+        (Some(n), None) => (format!("{} for certain", thousands(n)), n.to_string()),
+        (None, Some(n)) => (
+            format!("{} by the model (a try)", thousands(n)),
+            n.to_string(),
+        ),
+        (Some(n), Some(m)) => (
+            format!(
+                "{} for certain, {} by the model (a try)",
+                thousands(n),
+                thousands(m)
+            ),
+            "N".to_owned(),
+        ),
+    };
+    Some(format!(
+        "huge pages by compaction or dropping caches: {what}: {} --huge {n}",
+        asked.command
+    ))
 }
 
 /// What an advice would do, where its command is not to be carried out yet.
