@@ -230,7 +230,7 @@ fn a_need_that_is_not_known_ends_with_a_try() {
     let said = stdout(&[words.as_slice(), &["--after", "drop,compact"]].concat());
     assert!(said.starts_with("not known: "), "{said}");
     let (_, after) = said
-        .split_once("not promised; to try it, as root:")
+        .split_once("not promised; to try it, as root, then ask again:")
         .expect("a try");
     assert!(
         after.contains("drop_caches") && after.contains("compact_memory"),

@@ -5,6 +5,7 @@ mod alerts;
 mod answers;
 mod book;
 mod book_inputs;
+mod book_json;
 mod book_numbers;
 mod book_words;
 mod bounds;

@@ -21,7 +21,8 @@ pub struct SlabCache {
     pub name: String,
     /// Pages of its slabs.
     pub pages: u64,
-    /// Share of its object slots in use, 0 to 1.
+    /// Share of its object slots that are allocated, 0 to 1. Of dentries and inodes many of these are only kept in case they
+    /// are asked for again: dropping caches frees them.
     pub used: f64,
     /// Pages by which it grew since the earlier reading, negative if it shrank; `null` with only one.
     pub grown_pages: Option<i64>,
