@@ -237,9 +237,11 @@ impl Of<'_> {
         };
         larger[..at].fill(0);
         if at_least {
-            // Which of them are set aside is not known.
-            let all = view.free_by_order.get(at).copied().unwrap_or(0);
-            spoil(&mut larger, largest, all.saturating_sub(n));
+            // Which of them are set aside is not known: a whole pageblock that is, free beside others, may be in any run.
+            let from = at.min(BLOCK_ORDER.into());
+            let all = view.free_by_order.iter().zip(&ordinary).skip(from);
+            let aside = all.map(|(all, ordinary)| all.saturating_sub(*ordinary));
+            spoil(&mut larger, largest, aside.fold(0, u64::saturating_add));
         }
         larger[at] = 0;
         let in_runs = pages(&larger, largest) >> largest;
@@ -473,5 +475,47 @@ fn read_back(supply: &mut Supply, means: Means, blocks: u64) {
     if means.drops() {
         let part = (pages(&supply.blocks, BLOCK_ORDER) >> BLOCK_ORDER) / READ_BACK_PART;
         spoil(&mut supply.blocks, BLOCK_ORDER, blocks.min(part));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::test_zone::zone;
+    use crate::host::zone::TypeBlocks;
+    use unfrag_linux::kpageflags::BUDDY;
+
+    #[test]
+    fn a_free_block_that_is_set_aside_is_in_no_run() {
+        // By page flags 8 free pageblocks in a row; the last one is of a contiguous area, so that it merges with none.
+        let (facts, blocks) = zone(vec![BUDDY; 8 * 512]);
+        let lists = |of: [u64; 2]| [vec![0; 9], of.to_vec()].concat();
+        let facts = Zone {
+            name: "Normal".into(),
+            blocks: Some(lists([2, 3])),
+            by_type: vec![TypeBlocks {
+                name: "CMA".into(),
+                blocks: lists([1, 0]),
+                is_capped: false,
+            }],
+            cma_pages: Some(512),
+            protection_from_kernel: Some(0),
+            ..facts
+        };
+        let known = Known {
+            kernel: KernelFeatures {
+                compacts: true,
+                by_order: true,
+                unevictable: true,
+                tunes_lists: true,
+            },
+            checks: vec![MarkCheck::BlockExists],
+            pinned: Some(0),
+            pageblock_order: 9,
+            is_modelled: true,
+            asks_for_runs: true,
+        };
+        let [now, ..] = outlooks(&facts, Some(&blocks), &known).expect("a zone");
+        assert_eq!(now.sure.blocks[9..13], [1, 1, 1, 0]);
     }
 }
