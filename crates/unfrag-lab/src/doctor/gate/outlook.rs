@@ -27,8 +27,8 @@ const NOT_PROMISED: u64 = 20;
 /// The same of runs beyond the largest block, each of which one page spoils: up to 7 % less (`docs/gate-a-start.md`).
 const NOT_PROMISED_OF_RUNS: u64 = 8;
 /// Whole blocks that may be used again at once after caches were dropped, as the programs that run read their files back,
-/// and no more than one part of [`READ_BACK_PART`]: they are not promised. A host of 23 GiB used 4 to 19; the kernel takes
-/// the smallest blocks first, so that as a rule no run is broken, and the model takes none off.
+/// and no more than one part of [`READ_BACK_PART`]: they are not promised. A host of 23 GiB used 4 to 19, most
+/// of them from smaller blocks, so the model takes none off.
 const READ_BACK: u64 = 24;
 const READ_BACK_PART: u64 = 64;
 /// Order of the blocks that page flags are counted in.
