@@ -121,7 +121,9 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
         .filter(|h| h.purpose.contains("slab"))
         .map(|h| h.share)
         .sum();
-    if slab >= MOST_OF_IT && !caches.is_empty() {
+    // Caches are beside the point where a program has most of it in other memory.
+    let is_other = advice.is_some() && named.first().is_some_and(|h| !h.purpose.contains("slab"));
+    if slab >= MOST_OF_IT && !caches.is_empty() && !is_other {
         let each: Vec<String> = caches.iter().map(in_words).collect();
         sentence += &format!("; the largest caches: {}", each.join(", "));
     }
