@@ -143,7 +143,9 @@ pub async fn write(stream: &mut TcpStream, answer: &Answer, to: Option<&Asked>) 
     }
     stream.write_all(all.as_bytes()).await?;
     stream.shutdown().await?;
-    timeout(LEFT_OVER_TIME, forget(stream)).await.unwrap_or(Ok(()))
+    timeout(LEFT_OVER_TIME, forget(stream))
+        .await
+        .unwrap_or(Ok(()))
 }
 
 /// Reads what a client sends on.
