@@ -379,7 +379,8 @@ fn commands() -> Vec<String> {
         .lines()
         .filter_map(|l| l.trim().split_once('('))
         .map(|(name, _)| name);
-    let names = names.filter(|n| n.chars().all(char::is_alphanumeric) && *n != "Guardian");
+    let names = names
+        .filter(|n| n.chars().all(char::is_alphanumeric) && !["Guardian", "Pages"].contains(n));
     names.map(str::to_lowercase).collect()
 }
 

@@ -97,9 +97,15 @@ fn value(change: &Change, value: f64) -> String {
 /// tables say it; of any other its what-if.
 pub(super) fn is_said(kernel: &KernelReport, name: &str, detail: Detail) -> bool {
     let of_itself = matches!(standing(kernel), None | Some(Standing::Apart));
-    let mut changes = kernel.what_if.iter().flat_map(|w| &w.changes);
-    let change = changes.find(|c| c.name == name);
-    detail == Detail::All || of_itself || change.is_none_or(|c| c.verdict.is_some())
+    let changes = || kernel.what_if.iter().flat_map(|w| &w.changes);
+    let change = changes().find(|c| c.name == name);
+    // A level that was not compared is no better than those of which the model is worse than counting.
+    let is_of_worse = || {
+        let is_level = name.starts_with("free_") || name.starts_with("unusable_");
+        is_level && changes().any(|c| c.reason.as_deref() == Some(OWN_IS_WORSE))
+    };
+    let is_said = change.map_or_else(|| !is_of_worse(), |c| c.verdict.is_some());
+    detail == Detail::All || of_itself || is_said
 }
 
 /// Whether any kernel is shown of which the tables say all: the recorded one as it was, or one that begins elsewhere.
