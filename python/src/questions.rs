@@ -375,7 +375,7 @@ pub fn explain(py: Python<'_>, log: String, is_path: bool) -> PyResult<Answer> {
         } else {
             lab_explain::explain(log.as_bytes())?
         };
-        let text = lab_explain::text::render(&answer);
+        let text = lab_explain::text::render(&answer, screen().width);
         Answer::new(&answer, Text(text.into_string()))
     })
 }

@@ -1,6 +1,6 @@
 //! Views of a report: text, a page with charts, a still picture.
 //!
-//! - [`wording`]: the sentences, and [`side_by_side`] the tables, that all views share; [`total_words`] has the names of totals.
+//! - [`wording`]: the sentences, and [`side_by_side`] the tables, that all views share; `total_words` has the names of totals.
 //! - [`changes`]: what would be different, with ranges; `between`: how kernels that were asked for differ from each other. `cannot_say`: why nothing can be said. [`course`]: free memory over the whole replay.
 //! - [`grade`] and [`trust`]: how far the answer can be trusted. [`said`]: the answer in sentences, and all of it as
 //!   `--json` has it. [`next`]: what to ask next.
