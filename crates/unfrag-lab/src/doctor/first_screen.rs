@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 /// Zones that are named as fragmented or short.
 const ZONES: usize = 3;
 /// Slab caches that are named.
-const CACHES: usize = super::slabs::LARGEST;
+const CACHES: usize = unfrag_linux::procfs::slabinfo::LARGEST;
 /// Zones with less than this share of memory say nothing of the cause, as DMA is never whole.
 const SMALL: u64 = 20;
 /// The first screen.

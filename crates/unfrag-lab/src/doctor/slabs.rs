@@ -8,11 +8,10 @@ use crate::report::number::thousands;
 use serde::Serialize;
 use std::collections::HashMap;
 use unfrag_linux::procfs::SlabInfo;
+use unfrag_linux::procfs::slabinfo::pages_of_large;
 
 /// Caches that are shown for their growth, or size.
 const SHOWN: usize = 8;
-/// Caches that are shown for their size, however they grew.
-pub(super) const LARGEST: usize = 4;
 
 /// A slab cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,9 +79,7 @@ pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
     });
     all.dedup_by(|a, b| a.name == b.name);
     // The largest are shown as well where others grew.
-    let mut sizes: Vec<u64> = all.iter().map(|s| s.pages).collect();
-    sizes.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
-    let large = sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1);
+    let large = pages_of_large(all.iter().map(|s| s.pages));
     let mut at = 0..;
     all.retain(|s| at.next().is_some_and(|i| i < SHOWN) || s.pages >= large);
     all
@@ -143,7 +140,7 @@ pub fn debugged(e: &Evidence) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag_linux::procfs::slabinfo::Cache;
+    use unfrag_linux::procfs::slabinfo::{Cache, LARGEST};
 
     fn info(rows: &[(&str, u64)]) -> SlabInfo {
         let mut text = String::from("slabinfo - version: 2.1\n# name\n");

@@ -7,7 +7,7 @@ use super::changes::Standing;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
 use crate::replay::answer::what_if::change::{
-    BAR_IS_WIDER, BEGIN_DIFFERENTLY, MODEL_IS_NOT_THERE, OWN_IS_OFF, OWN_IS_WORSE,
+    BAR_IS_WIDER, BEGIN_DIFFERENTLY, MODEL_IS_NOT_THERE, OWN_IS_OFF,
 };
 use crate::replay::answer::what_if::found::WhatIf;
 use crate::report::number::thousands;
@@ -25,11 +25,7 @@ pub(super) fn of(
     let asked = changes::asked(report).map(|(k, _)| k);
     let asked = asked.filter(|k| changes::standing(k) != Some(Standing::Apart));
     let asked: Vec<&KernelReport> = asked.collect();
-    let withheld = |k: &&KernelReport| {
-        let mut changes = k.what_if.iter().flat_map(|w| &w.changes);
-        changes.any(|c| c.reason.as_deref() == Some(OWN_IS_WORSE))
-    };
-    let first = asked.iter().find(|k| withheld(k))?;
+    let first = asked.iter().find(|k| changes::withholds_free_memory(k))?;
     let names: Vec<String> = asked.iter().map(|k| name(k)).collect();
     let names = match &names[..] {
         [others @ .., last] if !others.is_empty() => {

@@ -11,7 +11,7 @@ use crate::replay::answer::what_if::change::{
 };
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
-use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale};
+use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale, is_of_free_memory};
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 
@@ -97,15 +97,19 @@ fn value(change: &Change, value: f64) -> String {
 /// tables say it; of any other its what-if.
 pub(super) fn is_said(kernel: &KernelReport, name: &str, detail: Detail) -> bool {
     let of_itself = matches!(standing(kernel), None | Some(Standing::Apart));
-    let changes = || kernel.what_if.iter().flat_map(|w| &w.changes);
-    let change = changes().find(|c| c.name == name);
-    // A level that was not compared is no better than those of which the model is worse than counting.
-    let is_of_worse = || {
-        let is_level = name.starts_with("free_") || name.starts_with("unusable_");
-        is_level && changes().any(|c| c.reason.as_deref() == Some(OWN_IS_WORSE))
+    let mut changes = kernel.what_if.iter().flat_map(|w| &w.changes);
+    let is_said = match changes.find(|c| c.name == name) {
+        Some(change) => change.verdict.is_some(),
+        // What was not compared is no better than what was.
+        None => !(is_of_free_memory(name) && withholds_free_memory(kernel)),
     };
-    let is_said = change.map_or_else(|| !is_of_worse(), |c| c.verdict.is_some());
     detail == Detail::All || of_itself || is_said
+}
+
+/// Whether nothing is said of its free memory, as the recorded kernel's model follows that worse than counting pages would.
+pub(super) fn withholds_free_memory(kernel: &KernelReport) -> bool {
+    let mut changes = kernel.what_if.iter().flat_map(|w| &w.changes);
+    changes.any(|c| c.reason.as_deref() == Some(OWN_IS_WORSE))
 }
 
 /// Whether any kernel is shown of which the tables say all: the recorded one as it was, or one that begins elsewhere.

@@ -31,6 +31,7 @@ const WAITS: [&str; 7] = [
     "pgsteal_kswapd",
     "pgsteal_direct",
 ];
+
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -264,7 +265,14 @@ impl<'a> Judged<'a> {
         let Some(worst) = all.min_by_key(|v| v.grade) else {
             return Trusted::unmeasured(question, unseen(question));
         };
-        Trusted::of(question, worst)
+        Trusted {
+            question,
+            grade: Some(worst.grade),
+            because: format!("What decides is {}: {}.", worst.of, worst.why),
+            decided_by: Some(worst.of),
+            error: worst.error,
+            skill: worst.skill,
+        }
     }
 
     /// Against what the model was held.
@@ -286,17 +294,6 @@ impl<'a> Judged<'a> {
 }
 
 impl Trusted {
-    fn of(question: Question, worst: Verdict) -> Trusted {
-        Trusted {
-            question,
-            grade: Some(worst.grade),
-            because: format!("What decides is {}: {}.", worst.of, worst.why),
-            decided_by: Some(worst.of),
-            error: worst.error,
-            skill: worst.skill,
-        }
-    }
-
     fn unmeasured(question: Question, because: &str) -> Trusted {
         Trusted {
             question,
@@ -329,7 +326,6 @@ pub fn trust(report: &Report) -> Trust {
         Some(judged) => judged.trusted(question),
         None => Trusted::unmeasured(question, unmeasured(report)),
     };
-    let questions = Question::ALL.map(of).into();
     let mut sentences = vec![];
     sentences.extend(judged.as_ref().map(Judged::sentence));
     sentences.extend(changes::sources(report));
@@ -349,7 +345,7 @@ pub fn trust(report: &Report) -> Trust {
     }
     Trust {
         model: judged.as_ref().and_then(Judged::model),
-        questions,
+        questions: Question::ALL.map(of).into(),
         sentences,
     }
 }
