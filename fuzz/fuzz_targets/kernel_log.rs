@@ -3,11 +3,14 @@
 
 use unfrag_lab::explain;
 
+/// Of the screen that it is written for, in columns.
+const WIDTH: usize = 80;
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(explanation) = explain::explain(data) else {
         return;
     };
-    let shown = explain::text::render(&explanation);
+    let shown = explain::text::render(&explanation, WIDTH);
     let again = explain::explain(data).expect("it was read before");
-    assert_eq!(shown, explain::text::render(&again));
+    assert_eq!(shown, explain::text::render(&again, WIDTH));
 });

@@ -1,7 +1,7 @@
 //! Whether all needs can be had together, after each means.
 //!
 //! They are taken from the zones one after the other, the largest first, and no page twice. Where one for any node is taken
-//! the kernel decides: what is certain, each node that others name may be the first; at most, these are the last.
+//! the kernel decides: what is certain, each node may be the first; at most, those that others name are the last.
 //!
 //! Invariant: *yes* only where what is certain is enough, *no* only where what there is at most is not; all else is *not known*.
 
@@ -17,9 +17,10 @@ use crate::doctor::examined::Examined;
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::host::amounts::{Late, late};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use unfrag_eras::kernel::MarkCheck;
-use unfrag_eras::{Rules, preset};
+use unfrag_eras::{Rules, ZoneKind, preset};
 
 /// Judges needs against an examined host.
 ///
@@ -152,7 +153,7 @@ fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
             rooms: [Room::default(); 4],
         });
     }
-    all.sort_by_key(|a| std::cmp::Reverse(a.need.bytes));
+    all.sort_by_key(|a| Reverse(a.need.bytes));
     Ok(all)
 }
 
@@ -160,8 +161,9 @@ fn asked(e: &Evidence, needs: &[Need]) -> Result<Vec<Asked>> {
 fn rooms(asked: &[Asked], all: &[&Outlook], is_whole: bool, rules: &Rules) -> Vec<Room> {
     let supplies = |of: fn(&Outlook) -> &Supply| all.iter().map(|o| of(o).clone()).collect();
     let take = |all: Vec<Supply>, of, order| together(asked, all, of, order, rules);
-    let named = asked.iter().filter_map(|a| a.need.node);
-    let orders = named.map(Order::First).chain([Order::NamedLast]);
+    let mut nodes: Vec<u32> = all.iter().map(|o| o.sure.node).collect();
+    nodes.dedup();
+    let orders = nodes.into_iter().map(Order::First);
     let sure = orders
         .map(|order| take(supplies(|o| &o.sure), Of::Least, order))
         .reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect())
@@ -181,10 +183,28 @@ fn rooms(asked: &[Asked], all: &[&Outlook], is_whole: bool, rules: &Rules) -> Ve
 /// Where what is for any node is taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// On this node.
+    /// On this node, then on the others where it is dearest: zone Movable, which the kernel's own requests cannot use, is last
+    /// there, as programs may run on any of them.
     First(u32),
-    /// On nodes that no need names.
+    /// On nodes that no need names, and of each node in zone Movable.
     NamedLast,
+}
+
+impl Order {
+    /// By which zones are sorted.
+    fn key(self, zone: &Supply, asked: &[Asked]) -> (bool, Reverse<usize>) {
+        let kind = zone.view.kind as usize;
+        // Of a node the highest zones first, as the kernel does.
+        match self {
+            Order::First(first) if zone.node == first => (false, Reverse(kind)),
+            Order::First(_) if zone.view.kind == ZoneKind::Movable => (true, Reverse(0)),
+            Order::First(_) => (true, Reverse(kind + 1)),
+            Order::NamedLast => {
+                let is_named = |a: &Asked| a.need.node == Some(zone.node);
+                (asked.iter().any(is_named), Reverse(kind))
+            }
+        }
+    }
 }
 
 /// Takes all needs from the zones; of each how many there were.
@@ -195,12 +215,7 @@ fn together(
     order: Order,
     rules: &Rules,
 ) -> Vec<u64> {
-    let is_later = |node: u32| match order {
-        Order::First(first) => node != first,
-        Order::NamedLast => asked.iter().any(|a| a.need.node == Some(node)),
-    };
-    // Of a node the highest zones first, as the kernel does.
-    all.sort_by_key(|s| (is_later(s.node), std::cmp::Reverse(s.view.kind as usize)));
+    all.sort_by_key(|zone| order.key(zone, asked));
     let each = asked.iter().map(|a| {
         let asker = a.asker(of);
         let mut there = 0u64;

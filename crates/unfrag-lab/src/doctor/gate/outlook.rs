@@ -328,6 +328,14 @@ impl Of<'_> {
         };
         let freed =
             free + of(FrameUse::PerCpu, emptied.lists) + of(FrameUse::CleanCache, emptied.caches);
+        // A pin keeps its whole folio, which has a pageblock's pages at most.
+        let kept_by_pins = match means.drops() {
+            true => self.known.pinned.unwrap_or(u64::MAX),
+            false => 0,
+        };
+        let kept_by_pins = kept_by_pins
+            .saturating_mul(1 << BLOCK_ORDER)
+            .min(blocks.pages(FrameUse::CleanCache));
         // Of smaller blocks that dropped caches leave it is not known whether they are in blocks that are set aside.
         if means.drops() && self.has_blocks_aside() {
             emptied_blocks[..usize::from(BLOCK_ORDER)].fill(0);
@@ -335,7 +343,8 @@ impl Of<'_> {
         let is_sure = self.is_told() && (self.known.is_modelled || !means.compacts());
         let sure = match is_sure {
             true => {
-                let sure = self.set_aside(self.promised(before, emptied_blocks, means), freed);
+                let promised = self.promised(before, emptied_blocks, means);
+                let sure = self.set_aside(promised, freed - kept_by_pins);
                 self.at_least_now(sure, means)
             }
             false => self.none(),
@@ -416,9 +425,13 @@ impl Of<'_> {
         let pinned = self.known.pinned.unwrap_or(u64::MAX);
         spoil(&mut after, BLOCK_ORDER, pinned.min(gained));
         if means.drops() {
-            // Page cache that is pinned stays, and may be in the smaller blocks that the rest of it leaves.
-            let left = pinned - pinned.min(gained);
-            spoil(&mut after[..usize::from(BLOCK_ORDER)], 0, left);
+            // Page cache that is pinned stays: each folio of it may be one of the smaller blocks that the rest of it leaves.
+            let mut left = pinned - pinned.min(gained);
+            for n in after[..usize::from(BLOCK_ORDER)].iter_mut().rev() {
+                let hit = left.min(*n);
+                *n -= hit;
+                left -= hit;
+            }
         }
         after
     }

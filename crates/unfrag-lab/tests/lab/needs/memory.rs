@@ -1,5 +1,6 @@
 //! The allocator of a state: what a means does to it, and how much can then really be taken.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use unfrag_eras::compact::{Compaction, Outcome};
 use unfrag_eras::drive::Operation;
@@ -208,65 +209,62 @@ impl Memory<'_> {
         !found.is_empty()
     }
 
-    /// Takes blocks until one is refused, or so many are there.
-    pub fn take(&mut self, order: u8, is_huge: bool, node: Option<u32>, most: u64) -> u64 {
-        let gfp = match is_huge {
-            true => Gfp::HIGHUSER_MOVABLE,
-            false => Gfp::KERNEL,
+    /// Takes blocks until one is refused, or so many are there; where any node will do, programs on these nodes ask.
+    pub fn take(
+        &mut self,
+        order: u8,
+        is_huge: bool,
+        node: Option<u32>,
+        most: u64,
+        mut by: impl FnMut() -> u8,
+    ) -> u64 {
+        let gfp = match (is_huge, node) {
+            (true, None) => Gfp::HIGHUSER_MOVABLE,
+            (true, Some(_)) => Gfp::HIGHUSER_MOVABLE.union(Gfp::THISNODE),
+            (false, None) => Gfp::KERNEL,
+            (false, Some(_)) => Gfp::KERNEL.union(Gfp::THISNODE),
         };
-        let node_of = |n: u32| NodeId(n as u8);
-        let taken = (0..most)
-            .take_while(|_| {
-                let request = match node {
-                    Some(n) => {
-                        Request::new(Order(order), gfp.union(Gfp::THISNODE)).near(node_of(n))
-                    }
-                    None => Request::new(Order(order), gfp),
-                };
-                self.m.alloc(&request.on(CPU)).is_ok()
-            })
-            .count() as u64;
-        match is_huge {
-            true => taken + self.lend(order, node, most - taken),
-            false => taken,
-        }
+        let has_one = |_: &u64| {
+            let near = node.map_or_else(&mut by, |n| n as u8);
+            let request = Request::new(Order(order), gfp).near(NodeId(near)).on(CPU);
+            let lends = is_huge && self.state.traits.areas;
+            lends && self.lend(&request, near, node.is_some()) || self.m.alloc(&request).is_ok()
+        };
+        (0..most).take_while(has_one).count() as u64
     }
 
-    /// What processes get where there are contiguous areas: the eras neither lend them nor count them, as kernels do for memory
-    /// that can be moved. Requests of the kernel see nothing of what is lent, as areas do not count for them.
-    fn lend(&mut self, order: u8, node: Option<u32>, most: u64) -> u64 {
-        let mut sum = 0;
-        for id in self.ids() {
+    /// Takes a block for a process where there are contiguous areas: the eras neither lend them nor count them, as kernels do
+    /// for memory that can be moved. Requests of the kernel see nothing of what is lent, as areas do not count for them.
+    fn lend(&mut self, request: &Request, near: u8, is_strict: bool) -> bool {
+        let order = request.order.0;
+        let zones = &self.state.zones;
+        let mut ids: Vec<ZoneId> = self.ids().collect();
+        ids.retain(|id| !is_strict || zones[usize::from(id.0)].node == near);
+        // That node's zones, and of each node the highest first.
+        ids.sort_by_key(|id| {
+            let zone = &zones[usize::from(id.0)];
+            (zone.node != near, zone.node, Reverse(zone.kind))
+        });
+        ids.into_iter().any(|id| {
             let z = usize::from(id.0);
-            let node_of = u32::from(self.state.zones[z].node);
             let count = |o| {
-                self.m
-                    .inspect()
-                    .free_list_len(id, Order(o), MigrateType::Cma)
+                let inspect = self.m.inspect();
+                inspect.free_list_len(id, Order(o), MigrateType::Cma)
             };
             let areas: u64 = (order..11).map(|o| count(o) << (o - order)).sum();
-            // What is free of areas in small blocks counts for the watermark as well.
-            let has_areas = (0..11).any(|o| count(o) > 0);
-            if !has_areas || node.is_some_and(|n| n != node_of) {
-                continue;
-            }
             let kept = self.state.min + self.state.keeps(z, ZoneKind::Movable);
             let kept = kept + self.state.reserve(z) + (1 << order) - 1;
-            let request = Request::new(Order(order), Gfp::HIGHUSER_MOVABLE).on(CPU);
-            while sum < most {
-                let free = self.m.inspect().zone(id).free_counter.max(0) as u64;
-                if free - (self.lent[z] << order) <= kept {
-                    break;
-                }
-                let is_other = self.m.lab().alloc_in_zone(id, &request).is_ok();
-                if !is_other && self.lent[z] == areas {
-                    break;
-                }
-                self.lent[z] += u64::from(!is_other);
-                sum += 1;
+            let free = self.m.inspect().zone(id).free_counter.max(0) as u64;
+            if free.saturating_sub(self.lent[z] << order) <= kept {
+                return false;
             }
-        }
-        sum
+            if self.m.lab().alloc_in_zone(id, request).is_ok() {
+                return true;
+            }
+            let has_area = self.lent[z] < areas;
+            self.lent[z] += u64::from(has_area);
+            has_area
+        })
     }
 
     /// Aligned runs of an order above that of the largest block, whose blocks are all free, and open to the kernel.

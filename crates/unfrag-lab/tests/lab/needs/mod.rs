@@ -19,8 +19,15 @@ use unfrag_lab::doctor::gate::{After, Means, Need, Needs, Verdict, judge};
 const ROUNDS: u64 = 200;
 
 /// Seed and round of states that are tried whatever the seed: a free block of an area beside blocks that are open to all, which
-/// is a run by page flags alone; areas of which only small blocks are free, which count for the watermark.
-const ALWAYS: [(u64, u64); 2] = [(20261130, 513), (20261130, 903)];
+/// is a run by page flags alone; areas of which only small blocks are free, which count for the watermark; zone Movable on a
+/// node that is not the first, so that huge pages come out of what the kernel needs; a large
+/// folio of page cache that is pinned.
+const ALWAYS: [(u64, u64); 4] = [
+    (20261130, 513),
+    (20261130, 903),
+    (91130, 333),
+    (91130, 2214),
+];
 
 /// Carries out a means.
 fn prepare(memory: &mut Memory, means: Means) {
@@ -32,11 +39,18 @@ fn prepare(memory: &mut Memory, means: Means) {
     }
 }
 
-/// How many pieces of a need there are, `most` at most.
-fn there(memory: &mut Memory, a: &Asked, most: u64) -> u64 {
+/// How many pieces of a need there are, `most` at most, whatever nodes the programs run on that ask.
+fn there(memory: &mut Memory, a: &Asked, most: u64, c: &mut Chance, nodes: u64) -> u64 {
+    let mut runs_on = 0;
+    let by = || {
+        if c.one_in(8) {
+            runs_on = c.below(nodes) as u8;
+        }
+        runs_on
+    };
     match a.kind {
         Kind::Runs => memory.runs(a.order, a.need.node),
-        kind => memory.take(a.order, kind == Kind::HugePages, a.need.node, most),
+        kind => memory.take(a.order, kind == Kind::HugePages, a.need.node, most, by),
     }
 }
 
@@ -83,7 +97,7 @@ fn each_number_is_there_and_no_more_than_the_bound() {
         let (a, room) = (&n.each[0], n.each[0].rooms[means as usize]);
         let got = state.with(|mut memory| {
             prepare(&mut memory, means);
-            there(&mut memory, a, u64::MAX)
+            there(&mut memory, a, u64::MAX, c, state.nodes())
         });
         let of = format!(
             "{place}, {} {means:?} of {}: {room:?}, and {got}; min {}, {:?}, {:?}",
@@ -135,7 +149,7 @@ fn a_yes_to_several_needs_is_true_of_all_at_once() {
         state.with(|mut memory| {
             prepare(&mut memory, means);
             for a in n.each.iter() {
-                let got = there(&mut memory, a, a.need.count);
+                let got = there(&mut memory, a, a.need.count, c, state.nodes());
                 if got != a.need.count {
                     wrong.push(format!(
                         "{place}, {}: {} of {}: {}; {:?}, {:?}",
