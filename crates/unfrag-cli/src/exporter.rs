@@ -38,6 +38,7 @@ use unfrag_lab::find::host_files::{FlagsPace, HostFiles};
 #[command(after_help = "Examples:
   unfrag exporter --print
   unfrag exporter --print --huge 512 --huge 128@node0
+  unfrag exporter --print-alerts
   unfrag exporter --listen localhost:0")]
 pub struct Args {
     /// Address or name, and port, to listen on; port 0 takes a free one, and says which
@@ -56,7 +57,19 @@ pub struct Args {
     /// Print the metrics once instead, page flags included
     #[arg(long)]
     print: bool,
+    /// Print the alert rules for Prometheus instead
+    #[arg(long, exclusive = true)]
+    print_alerts: bool,
+    /// Print the dashboard for Grafana instead, as it is imported there
+    #[arg(long, exclusive = true)]
+    print_dashboard: bool,
 }
+
+/// Rules of the alerts on these figures.
+const ALERTS: &str = include_str!("../dashboards/unfrag-alerts.yml");
+
+/// A dashboard of these figures.
+const DASHBOARD: &str = include_str!("../dashboards/unfrag.json");
 
 /// The last diagnosis with page flags, and when it was made.
 type Flags = Arc<Mutex<Option<(Instant, Diagnosis)>>>;
@@ -66,6 +79,12 @@ type Flags = Arc<Mutex<Option<(Instant, Diagnosis)>>>;
 /// # Errors
 /// If nothing can be read, or the address cannot be listened on.
 pub fn run(args: &Args) -> Result<()> {
+    if args.print_alerts {
+        return print(ALERTS);
+    }
+    if args.print_dashboard {
+        return print(DASHBOARD);
+    }
     let every = (args.page_flags_every > 0).then(|| Duration::from_secs(args.page_flags_every));
     // What cannot be read at all is said now, not at the first scrape.
     let pace = match every {

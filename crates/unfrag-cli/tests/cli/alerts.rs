@@ -234,6 +234,17 @@ fn every_panel_says_what_it_shows_by_host_from_what_is_exported() {
 }
 
 #[test]
+fn the_command_prints_the_files_that_ship() {
+    for (flag, file) in [
+        ("--print-alerts", RULES),
+        ("--print-dashboard", "dashboards/unfrag.json"),
+    ] {
+        let shipped = fs::read_to_string(root().join(file)).unwrap();
+        assert_eq!(stdout(&["exporter", flag]), shipped, "{flag}");
+    }
+}
+
+#[test]
 fn the_alerts_fire_when_they_should() {
     let dir = root();
     let promtool = |words: &[&str]| {

@@ -90,6 +90,10 @@ pub(super) fn atomic_reserve(d: &Diagnosis, e: &Evidence, era: Era) -> Judged {
     // More than can be free would be below its marks for good.
     let value =
         setting_values::min_free_kbytes(current, kib(managed)).filter(|&n| n <= can_be_free)?;
+    let of_node = e.host.zones.iter().filter(|z| z.node == worst.node);
+    if !of_node.into_iter().any(|z| would_free(z, value, current)) {
+        return None;
+    }
     let rules = &preset(era.preset())?.rules;
     let standing = of_state(e, |zones| {
         let of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == worst.node).collect();
@@ -121,6 +125,15 @@ pub(super) fn atomic_reserve(d: &Diagnosis, e: &Evidence, era: Era) -> Judged {
         sure: Sure::Exact,
     };
     Some((with(advice, change), standing))
+}
+
+/// Whether kswapd would free memory of a zone with another `min_free_kbytes`. Where it would in no zone, more is free already
+/// than the setting keeps, and its blocks are small.
+fn would_free(zone: &Zone, value: u64, current: u64) -> bool {
+    let is_closed = matches!(zone.name.as_str(), "Movable" | "Device");
+    let high = unboosted(zone, "high").map(|high| high.saturating_mul(value) / current.max(1));
+    let known = zone.free_pages.zip(high);
+    !is_closed && known.is_none_or(|(free, high)| free < high)
 }
 
 fn with(advice: Advice, change: Change) -> Advice {

@@ -360,6 +360,32 @@ fn the_reserve_advised_is_never_larger_than_what_can_be_free() {
 }
 
 #[test]
+fn no_larger_reserve_is_advised_where_more_is_free_already() {
+    let advises_reserve = |free: &str, high: &str| {
+        let mut host = host();
+        host.remove("kpageflags");
+        let marks = ZONEINFO
+            .replace("free     6400", &format!("free     {free}"))
+            .replace("high     96", &format!("high     {high}"));
+        assert!(marks.contains(&format!("high     {high}")), "{marks}");
+        host.insert("zoneinfo", marks.into());
+        host.insert("sys/vm/min_free_kbytes", b"256\n".to_vec());
+        host.insert(
+            "buddyinfo",
+            format!("Node 0, zone   Normal {free} 0 0 0 0 0 0 0 0 0 0 \n").into_bytes(),
+        );
+        let d = examined(&host).diagnosis;
+        assert_eq!(d.atomic[0].verdict, "fails");
+        let candidates = d.candidates.iter().map(|c| &c.advice);
+        let mut all = d.advice.iter().chain(candidates);
+        all.any(|a| a.setting.as_deref() == Some("vm.min_free_kbytes"))
+    };
+    // kswapd frees up to twice the high mark then.
+    assert!(advises_reserve("300", "160"));
+    assert!(!advises_reserve("300", "140"));
+}
+
+#[test]
 fn the_pool_is_that_of_the_pages_that_are_counted() {
     let mut host = host();
     let commands =

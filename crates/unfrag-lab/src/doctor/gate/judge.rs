@@ -163,7 +163,10 @@ fn rooms(asked: &[Asked], all: &[&Outlook], is_whole: bool, rules: &Rules) -> Ve
     let take = |all: Vec<Supply>, of, order| together(asked, all, of, order, rules);
     let mut nodes: Vec<u32> = all.iter().map(|o| o.sure.node).collect();
     nodes.dedup();
-    let orders = nodes.into_iter().map(Order::First);
+    let orders = nodes
+        .into_iter()
+        .map(Order::First)
+        .chain([Order::NamedLast]);
     let sure = orders
         .map(|order| take(supplies(|o| &o.sure), Of::Least, order))
         .reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect())
