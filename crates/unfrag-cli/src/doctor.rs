@@ -163,6 +163,7 @@ fn done(args: &Args) -> Result<ExitCode> {
             Err(failure) => return Err(failure),
         }
     } else {
+        let has_trace = within.as_ref().is_some_and(|r| !r.events.is_empty());
         let given = args.recording.as_deref().map(input_recording).transpose()?;
         if let Some(recording) = given.or(within) {
             let name = args.recording.as_ref().unwrap_or(&args.path);
@@ -174,6 +175,7 @@ fn done(args: &Args) -> Result<ExitCode> {
             .huge
             .and_then(|wanted| room_by_any_means(&evidence, &examined, wanted));
         let shown = Shown {
+            has_trace,
             covered: evidence.covered.as_ref(),
             needs,
             room,
@@ -193,6 +195,8 @@ fn done(args: &Args) -> Result<ExitCode> {
 
 /// What is shown beside the diagnosis.
 struct Shown<'a> {
+    /// Whether what is examined is a recording with a trace.
+    has_trace: bool,
     covered: Option<&'a Covered>,
     needs: Option<Needs>,
     /// How many huge pages there are by any means, where so many are asked for.
@@ -203,6 +207,7 @@ struct Shown<'a> {
 
 fn show(args: &Args, x: &Examined, shown: Shown, console: Console) -> Result<()> {
     let Shown {
+        has_trace,
         covered,
         needs,
         room,
@@ -258,7 +263,7 @@ fn show(args: &Args, x: &Examined, shown: Shown, console: Console) -> Result<()>
             }
         }
         None => {
-            let mut text = first_screen(args, d, rooms, &screen);
+            let mut text = first_screen(args, d, rooms, has_trace, &screen);
             if args.all {
                 text.append(&text::tables(d, &screen));
             }
@@ -268,15 +273,23 @@ fn show(args: &Args, x: &Examined, shown: Shown, console: Console) -> Result<()>
     console.print(out)
 }
 
-fn first_screen(args: &Args, d: &Diagnosis, rooms: Option<[Room; 4]>, screen: &Screen) -> Text {
+fn first_screen(
+    args: &Args,
+    d: &Diagnosis,
+    rooms: Option<[Room; 4]>,
+    has_trace: bool,
+    screen: &Screen,
+) -> Text {
     let is_now = is_own(&args.path);
     let command = match is_now {
         true => "unfrag doctor".to_owned(),
         false => format!("unfrag doctor {}", shell_word(&args.path)),
     };
+    let who = format!("unfrag blame {}", shell_word(&args.path));
     let asked = Asked {
         is_now,
         command: &command,
+        who: has_trace.then_some(&who),
         has_tables: args.all,
         rooms,
     };

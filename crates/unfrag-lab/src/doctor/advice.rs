@@ -219,7 +219,11 @@ impl Advice {
     /// If the model does not have the setting; says why there is no prediction.
     pub fn for_replay(&self) -> Result<(&str, &str), String> {
         let (Some(name), Some(value)) = (&self.setting, &self.value) else {
-            return Err("not a sysctl: a replay does not model it".into());
+            return Err(match self.lasts {
+                Lasts::Setting => "none, as it is no sysctl; `unfrag replay --set` says whether the recording can tell",
+                _ => "none, as it is a command: a replay has settings alone",
+            }
+            .into());
         };
         if sysctl::NAMES.contains(&name.as_str()) {
             Ok((name, value))

@@ -9,6 +9,8 @@ pub struct Asked<'a> {
     pub is_now: bool,
     /// The command that asked, as a shell takes it.
     pub command: &'a str,
+    /// The command that says who fragments, where what was asked of has a trace.
+    pub who: Option<&'a str>,
     /// Whether all tables stand below.
     pub has_tables: bool,
     /// How many huge pages there are after each means, for certain and at most; `None` where the files do not tell.

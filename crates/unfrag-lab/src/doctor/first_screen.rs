@@ -12,6 +12,7 @@ use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::frames::FrameUse;
 use super::gate::means::Means;
 use super::history;
+use super::obstacles::worst;
 use super::to_do;
 use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
@@ -55,6 +56,10 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
         paragraph(&mut out, screen, "NOTE: ", &printable(note));
     }
     paragraph(&mut out, screen, "NOT SEEN: ", &not_seen(d));
+    if let Some(who) = asked.who.filter(|_| is_failing(d)) {
+        let text = format!("{who} says who made this of free memory.");
+        paragraph(&mut out, screen, "WHO: ", &text);
+    }
     if !asked.has_tables {
         let more = format!(
             "{} --all (every zone, what stands in the way, slab caches, counters); --huge N: can I have N huge pages?",
@@ -427,7 +432,7 @@ fn fragmented(d: &Diagnosis, judged: &[(&ZoneDiagnosis, u64)], then: &str) -> Op
 
 /// What cannot be moved, as a sentence to add.
 fn stays(d: &Diagnosis) -> String {
-    let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) else {
+    let (Some(o), Some(blocks)) = (worst(d.obstacles.as_ref()), blocks(d)) else {
         return String::new();
     };
     format!(
@@ -450,7 +455,7 @@ fn gained(d: &Diagnosis) -> Option<String> {
         compacted.saturating_sub(now),
         dropped.saturating_sub(compacted),
     );
-    let alone = worst_obstacle(d).map_or(0, |o| o.blocks_alone);
+    let alone = worst(d.obstacles.as_ref()).map_or(0, |o| o.blocks_alone);
     if by_moving.saturating_add(by_dropping) <= alone {
         return None;
     }
@@ -485,15 +490,9 @@ fn blocks(d: &Diagnosis) -> Option<u64> {
     d.zones.iter().map(|z| z.blocks).sum()
 }
 
-fn worst_obstacle(d: &Diagnosis) -> Option<&Obstacle> {
-    let all = d.obstacles.iter().flatten();
-    all.filter(|o| o.blocks > 0 && o.kind != FrameUse::Reserved)
-        .max_by_key(|o| (o.blocks_alone, o.blocks))
-}
-
 /// The largest caches, where slab is in the way.
 fn caches(d: &Diagnosis) -> Option<String> {
-    let is_slab = worst_obstacle(d).is_some_and(|o| o.kind == FrameUse::Slab);
+    let is_slab = worst(d.obstacles.as_ref()).is_some_and(|o| o.kind == FrameUse::Slab);
     if d.slabs.is_empty() || !is_slab {
         return None;
     }

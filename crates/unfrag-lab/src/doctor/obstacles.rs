@@ -15,6 +15,14 @@ pub(super) fn held_by_slab<'a>(zones: impl Iterator<Item = &'a ZoneBlocks>) -> u
     zones.flat_map(|z| &z.blocks).filter(is_held).count() as u64
 }
 
+/// What is most in the way. Memory reserved at boot is left out: nothing but another boot changes it.
+pub(super) fn worst(all: Option<&Vec<Obstacle>>) -> Option<&Obstacle> {
+    all.into_iter()
+        .flatten()
+        .filter(|o| o.blocks > 0 && o.kind != FrameUse::Reserved)
+        .max_by_key(|o| (o.blocks_alone, o.blocks))
+}
+
 /// Uses of frames that spoil pageblocks, those that alone spoil most first.
 pub(super) fn obstacles<'a>(
     zones: impl Iterator<Item = &'a ZoneBlocks>,

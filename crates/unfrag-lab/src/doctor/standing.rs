@@ -10,7 +10,7 @@ use super::watch::{READINGS, SPAN, Step, Watch};
 use crate::host::Zone;
 
 /// What a candidate for a setting lacks.
-pub(super) const LONGER: &str = "a longer look, with at least three readings over a minute: unfrag doctor --for 10m, or a recording or dated copies of the host";
+pub(super) const LONGER: &str = "a longer look, with at least three readings over a minute: unfrag doctor --for 10m, or a recording or dated copies of the host that are as long";
 /// What a candidate for a setting lacks whose effect no formula tells.
 pub(super) const REPLAY: &str =
     "a number that it changes: a replay tells (unfrag doctor --recording FILE.unfrag)";

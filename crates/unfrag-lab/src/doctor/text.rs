@@ -8,6 +8,7 @@ use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
 use super::history;
+use super::obstacles::worst;
 use crate::geometry::Geometry;
 use crate::report::number::{bytes, duration, free_of, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
@@ -72,7 +73,7 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
             );
         }
     }
-    let worst = z.obstacles.iter().flatten().next().filter(|o| o.blocks > 0);
+    let worst = worst(z.obstacles.as_ref());
     if let (Some(o), Some(blocks)) = (worst, z.blocks) {
         let _ = write!(
             out,

@@ -18,6 +18,9 @@ use std::fmt::Write as _;
 pub(super) fn push(d: &Diagnosis, asked: Asked, screen: &Screen, out: &mut Text) {
     let lead = match (d.advice.is_empty(), d.advice_lacks.is_empty()) {
         (false, _) => "DO: as root".to_owned(),
+        (true, true) if once(d).next().is_some() => {
+            "DO: nothing before more is known; what may help stands under NOT YET.".to_owned()
+        }
         (true, true) => format!("DO: {}.", nothing_to_change(d)),
         (true, false) => format!(
             "DO: nothing by what was seen; not judged, as not seen: {}.",
@@ -51,11 +54,7 @@ pub(super) fn push(d: &Diagnosis, asked: Asked, screen: &Screen, out: &mut Text)
             comment(out, &more);
         }
     }
-    let once = d
-        .candidates
-        .iter()
-        .filter(|n| n.advice.lasts != Lasts::Setting);
-    for NotGiven { advice, why_not } in once {
+    for NotGiven { advice, why_not } in once(d) {
         let text = format!(
             "NOT YET: {}; needs {}.",
             in_short(advice),
@@ -63,6 +62,12 @@ pub(super) fn push(d: &Diagnosis, asked: Asked, screen: &Screen, out: &mut Text)
         );
         wrapped(out, Place::Hanging("  "), screen.width, &text);
     }
+}
+
+/// What is done once, and needs more evidence.
+fn once(d: &Diagnosis) -> impl Iterator<Item = &NotGiven> {
+    let all = d.candidates.iter();
+    all.filter(|n| n.advice.lasts != Lasts::Setting)
 }
 
 /// The number that an advice changes, the huge pages that it makes, and its cost.

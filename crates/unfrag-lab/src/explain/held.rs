@@ -25,7 +25,8 @@ pub fn held(case: &Case) -> Vec<Held> {
     let total = r.memory.as_ref().and_then(total_bytes);
     let per_mille = |n: u64| {
         let total = total.filter(|t| *t > 0)?;
-        u64::try_from(u128::from(n) * 1000 / u128::from(total)).ok()
+        let twice = u128::from(n) * 2000 / u128::from(total);
+        u64::try_from(twice.div_ceil(2)).ok()
     };
     let one = |kind, name: &str, bytes: u64, count| Held {
         kind,

@@ -51,7 +51,7 @@ impl Ensemble {
     pub(crate) fn sentence(&self) -> String {
         let [from, to] = self.pace;
         let each = format!(
-            "Each number is the median of {} replays (--members) that differ in what nobody recorded: a page takes kswapd {from} \
+            "Each number, and the middle of each range, is by the median of {} replays (--members) that differ in what nobody recorded: a page takes kswapd {from} \
              to {to} times what it took on the host, and they differ in how long page cache in use is spared, what else can be \
              reclaimed, how soon daemons run, and the order of free blocks that the trace does not touch. The map is that of one.",
             self.members
