@@ -107,7 +107,7 @@ const IN_VAIN: Moves = |t, _| {
     ]
 };
 
-const WRONG: [Wrong; 13] = [
+const WRONG: [Wrong; 14] = [
     Wrong {
         name: "compactions in vain, where compaction makes room",
         make: |h| h.fragment(),
