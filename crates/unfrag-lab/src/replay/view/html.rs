@@ -68,7 +68,7 @@ pub fn render(report: &Report, detail: Detail) -> String {
                 false => table("", &totals, None),
             }
         }
-        "failures" => failures(report),
+        "failures" => failures(report, detail),
         "left_out" => left_out(detail),
         "notes" => notes(report),
         "settings" => settings(report),
@@ -178,11 +178,11 @@ fn end_tables(report: &Report, zones: &[ZoneChoice], detail: Detail) -> String {
         );
         let end = side_by_side::zone_table(report, zone, detail);
         let end = shown(end, detail);
-        let _ = writeln!(
-            out,
-            "<div data-zone=\"{i}\">{}</div>",
-            table("", &end, Some(&caption))
-        );
+        let end = match end.rows.is_empty() {
+            true => "<p class=\"hint\">Nothing can be said of this zone.</p>".to_owned(),
+            false => table("", &end, Some(&caption)),
+        };
+        let _ = writeln!(out, "<div data-zone=\"{i}\">{end}</div>");
     }
     out
 }
@@ -240,16 +240,20 @@ fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy, s
     }
 }
 
-fn failures(report: &Report) -> String {
-    let kinds = side_by_side::failures_by_kind(report);
-    if kinds.is_empty() {
+/// As on the terminal: in short, none where nothing can be said of free memory, and none of kernels that no table has.
+fn failures(report: &Report, detail: Detail) -> String {
+    let kernels = report.kernels.iter();
+    let kernels: Vec<_> = kernels.filter(|k| changes::is_shown(k, detail)).collect();
+    let kinds = side_by_side::failures_by_kind(&kernels);
+    let is_withheld = detail == Detail::Short && Told::of(report).answer.cannot_say.is_some();
+    if kinds.is_empty() || is_withheld {
         return String::new();
     }
     let mut out = String::from(
         "<h3>Allocations that failed</h3>\n<div class=\"scroll\"><table><thead><tr>\
          <th scope=\"col\">order</th>",
     );
-    for kernel in &report.kernels {
+    for kernel in kernels {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&kernel.kernel));
     }
     out.push_str("<th scope=\"col\" class=\"mask\">gfp mask</th></tr></thead><tbody>\n");

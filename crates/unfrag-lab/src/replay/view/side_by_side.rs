@@ -259,8 +259,8 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
 }
 
 /// Allocations that found no page: `(order, gfp mask)` and how many of each kernel, the most first.
-pub fn failures_by_kind(report: &Report) -> Vec<((u8, &str), Vec<u64>)> {
-    let kinds = Failure::by_kind(report.kernels.iter().map(|k| &k.failures[..]));
+pub fn failures_by_kind<'a>(kernels: &[&'a KernelReport]) -> Vec<((u8, &'a str), Vec<u64>)> {
+    let kinds = Failure::by_kind(kernels.iter().map(|k| &k.failures[..]));
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
     kinds
