@@ -74,7 +74,15 @@ pub fn run<T: Send + 'static>(
         }
     }
     match py.detach(|| worker.join()) {
-        Ok(result) => result.map_err(crate::errors::lab),
+        Ok(Ok(value)) => {
+            // Work does not report its last step, and short work none at all: a bar would stand for ever.
+            let all = shared.total.load(Relaxed).max(1);
+            if let Some(f) = progress.filter(|_| told != (all, all)) {
+                f.call1(py, (all, all))?;
+            }
+            Ok(value)
+        }
+        Ok(Err(e)) => Err(crate::errors::lab(e)),
         Err(_) => Err(PyRuntimeError::new_err(
             "unfrag has a bug: the work panicked; the message is on the standard error",
         )),

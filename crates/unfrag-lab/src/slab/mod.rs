@@ -3,13 +3,14 @@
 //!
 //! - `events`: the recorded events, and the cache of each allocation. [`trace`]: operations on named caches.
 //! - [`run`]: the operations on each allocator, in the machine.
-//! - [`report`]: the result, as data.
+//! - [`report`]: the result, as data. [`text`]: the same for people.
 //!
 //! Invariant: a report is a function of the trace and the options.
 
 mod events;
 pub mod report;
 pub mod run;
+pub mod text;
 pub mod trace;
 
 pub use report::SlabReport;

@@ -1,11 +1,10 @@
 //! A profile as text.
 
-use crate::output::Screen;
-use crate::quantity::{bytes, counted, thousands};
+use super::class::Class;
+use super::{Profile, Use};
+use crate::report::number::{counted, decimal_bytes, thousands};
+use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
-use unfrag_lab::profile::class::Class;
-use unfrag_lab::profile::{Profile, Use};
-use unfrag_lab::report::screen::{Text, printable};
 
 /// Caches listed, those taken most first.
 const CACHES: usize = 12;
@@ -37,7 +36,7 @@ fn head(p: &Profile, screen: &Screen, out: &mut Text) {
         counted(r.cpus.into(), "CPU"),
     ];
     if r.memory_bytes > 0 {
-        facts.push(bytes(r.memory_bytes));
+        facts.push(decimal_bytes(r.memory_bytes));
     }
     if !r.date.is_empty() {
         facts.push(printable(&r.date));
