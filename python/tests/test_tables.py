@@ -28,7 +28,7 @@ def test_each_library_takes_it_as_a_table(recording):
         assert table.columns == names and table.height == rows
     for table in (pyarrow.table(events), events.to_arrow()):
         assert table.column_names == names and table.num_rows == rows
-    assert duckdb.sql("select count(*) from events").fetchone() == (rows,)
+    assert duckdb.sql("select count(*) from events").fetchall()[0] == (rows,)
     assert duckdb.sql("select * from events limit 1").columns == names
 
 
@@ -51,7 +51,7 @@ def test_a_time_less_a_later_one_is_negative(recording):
         assert (table["time"][0] - table["time"][-1]).total_seconds() < 0
         assert frame["time"].diff().dropna().min() >= pandas.Timedelta(0)
     numbers = recording.events(time="ns")
-    first, last = duckdb.sql("select min(time) - max(time), max(time) - min(time) from numbers").fetchone()
+    first, last = duckdb.sql("select min(time) - max(time), max(time) - min(time) from numbers").fetchall()[0]
     assert first == -last < 0
     ns = numbers.to_pandas()["time"]
     assert str(ns.dtype) == "int64" and (ns == recording.events().to_pandas()["time"].astype("int64")).all()
@@ -74,7 +74,7 @@ def test_events_go_beside_the_files_that_were_read_last(recording):
     found = duckdb.sql(
         "select count(distinct f.snapshot) from e asof join (select * from f where begin is not null) f on e.time >= f.begin"
     )
-    assert found.fetchone() == (snapshots,)
+    assert found.fetchall()[0] == (snapshots,)
 
 
 def test_a_table_says_what_it_is(recording):

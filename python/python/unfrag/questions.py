@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Literal, TypeAlias
 
 from . import _unfrag, given
 from .given import Path, When
@@ -23,7 +23,7 @@ from .results import (
 )
 
 #: Settings by name; ``None`` is what the kernel computes by itself.
-Settings: TypeAlias = Mapping[str, Any]
+Settings: TypeAlias = Mapping[str, object]
 Mode: TypeAlias = Literal["predict", "observe"]
 Start: TypeAlias = Literal["auto", "exact", "occupancy", "counts", "boot"]
 Reclaim: TypeAlias = Literal["modelled", "given"]

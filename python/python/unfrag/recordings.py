@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from . import _unfrag, content, given, questions
 from .errors import UnfragError
-from .given import Path, Source
+from .given import Path, Source, When
 from .optional import library
-from .questions import Settings
+from .questions import Means, Settings
+from .results import Diagnosis, Inspection
 
 if TYPE_CHECKING:
     import pathlib
@@ -101,8 +102,30 @@ class Recording(Source):
     blame = questions.blame
     profile = questions.profile
     slab = questions.slab
-    doctor = questions.doctor
-    inspect = questions.inspect
+
+    def doctor(
+        self,
+        *,
+        snapshot: str | None = None,
+        seconds: float = 1.0,
+        need: str | Sequence[str] = (),
+        huge: int | None = None,
+        after: Means | Sequence[Means] = (),
+        since: When | None = None,
+        until: When | None = None,
+    ) -> Diagnosis:
+        return questions.doctor(
+            self, snapshot=snapshot, seconds=seconds, need=need, huge=huge, after=after, since=since, until=until
+        )
+
+    def inspect(
+        self, *, snapshot: str | None = None, since: When | None = None, until: When | None = None
+    ) -> Inspection:
+        return questions.inspect(self, snapshot=snapshot, since=since, until=until)
+
+    # Their first parameter has a default, so type checkers would not take them as methods.
+    doctor.__doc__ = questions.doctor.__doc__
+    inspect.__doc__ = questions.inspect.__doc__
 
     @property
     def _open(self) -> _unfrag.Recording:
