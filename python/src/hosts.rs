@@ -24,6 +24,7 @@ use unfrag_linux::segments::Covered;
 /// Examines a host, a copy of its procfs, or a snapshot; says whether it can give what is needed.
 #[pyfunction]
 #[pyo3(signature = (path, snapshot, seconds, need, huge, after, within))]
+#[allow(clippy::too_many_arguments)]
 pub fn doctor(
     py: Python<'_>,
     path: PathBuf,
@@ -55,7 +56,7 @@ pub fn doctor(
         true => After::default(),
         false => after
             .join(",")
-            .parse()
+            .parse::<After>()
             .map_err(|e| PyValueError::new_err(format!("after: {e}")))?,
     };
     run(py, None, move |_| {

@@ -64,6 +64,7 @@ type Said = (Option<i32>, u64, Option<String>, Vec<(String, String)>);
 #[pyfunction]
 #[pyo3(signature = (wanted, guardian))]
 pub fn record(py: Python<'_>, wanted: Wanted, guardian: Vec<String>) -> PyResult<Said> {
+    use std::ffi::OsString;
     use std::process::Command;
     use std::time::Duration;
     use unfrag_linux::record::{self as recorder, Options, Scope, command};
@@ -74,7 +75,8 @@ pub fn record(py: Python<'_>, wanted: Wanted, guardian: Vec<String>) -> PyResult
     let time = time
         .transpose()
         .map_err(|e| PyValueError::new_err(format!("seconds: {e}")))?;
-    let words_of = |all: Vec<String>| all.into_iter().map(Into::into).collect();
+    let words_of =
+        |all: Vec<String>| -> Vec<OsString> { all.into_iter().map(Into::into).collect() };
     let options = Options {
         scope: match (wanted.is_system, wanted.command.is_empty()) {
             (true, true) => Scope::System(time),
