@@ -48,7 +48,7 @@ def points(grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]) -> l
         for name, values in grid.items():
             if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
                 wrong(f"grid[{name!r}]", values, "a list of values")
-        names = list(grid)
+        names = [str(name) for name in grid]
         return [{name: value for name, value in zip(names, values)} for values in itertools.product(*grid.values())]
     if isinstance(grid, (str, bytes)) or not isinstance(grid, Iterable):
         wrong("grid", grid, "a mapping of lists, or a list of mappings")
