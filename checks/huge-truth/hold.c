@@ -1,8 +1,9 @@
 /*
- * Three ways to hold memory, for the experiment in ./run.
+ * Four ways to hold memory, for the experiment in ./run.
  *
  *   hold fragment MIB   maps MIB of small pages, then frees three of every four, so that a quarter of
  *                       every 2 MiB stays; prints "ready" and stays until its standard input ends.
+ *   hold lock MIB       the same, and what stays is locked (mlock).
  *   hold small MIB      holds MIB of small pages and frees none of them.
  *   hold huge MAX       takes transparent huge pages one by one until one is refused or MAX is
  *                       reached; prints how many it got, and frees them all by ending.
@@ -46,8 +47,8 @@ static int is_huge(int pagemap, const char *p)
 	return entry >> 63;
 }
 
-/* Holds small pages; where FREED of every four are given back, a part of every 2 MiB. */
-static void small(size_t mib, int freed)
+/* Holds small pages; where FREED of every four are given back, a part of every 2 MiB. LOCKS: what stays is locked. */
+static void small(size_t mib, int freed, int locks)
 {
 	size_t bytes = mib << 20;
 	char *p = map(bytes);
@@ -62,6 +63,11 @@ static void small(size_t mib, int freed)
 			perror("madvise MADV_DONTNEED");
 			exit(1);
 		}
+	/* Only what is there: pages that were given back stay away. */
+	if (locks && mlock2(p, bytes, MLOCK_ONFAULT)) {
+		perror("mlock2 MLOCK_ONFAULT");
+		exit(1);
+	}
 	puts("ready");
 	fflush(stdout);
 	while (getchar() != EOF)
@@ -101,13 +107,15 @@ int main(int argc, char **argv)
 {
 	yield_to_others();
 	if (argc == 3 && !strcmp(argv[1], "fragment"))
-		small((size_t)atol(argv[2]), 3);
+		small((size_t)atol(argv[2]), 3, 0);
+	else if (argc == 3 && !strcmp(argv[1], "lock"))
+		small((size_t)atol(argv[2]), 3, 1);
 	else if (argc == 3 && !strcmp(argv[1], "small"))
-		small((size_t)atol(argv[2]), 0);
+		small((size_t)atol(argv[2]), 0, 0);
 	else if (argc == 3 && !strcmp(argv[1], "huge"))
 		huge(atol(argv[2]));
 	else {
-		fputs("usage: hold fragment MIB | hold small MIB | hold huge MAX\n", stderr);
+		fputs("usage: hold fragment MIB | hold lock MIB | hold small MIB | hold huge MAX\n", stderr);
 		return 2;
 	}
 	return 0;

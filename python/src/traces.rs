@@ -7,6 +7,7 @@ use crate::work::run;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
+use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::blame::{self as lab_blame, Blame, svg};
 use unfrag_lab::error::Result;
 use unfrag_lab::find::recordings;
@@ -64,7 +65,11 @@ pub fn blame(
         let found = lab_blame::blame(streamed.input(MEMORY_BUDGET), &name_of(&path))
             .map_err(|e| e.about(&path))?;
         let covered = streamed.covered.as_ref();
-        let text = lab_blame::text::render(&found, HOLDERS, &escaped_path(&path), &screen());
+        let rows = Rows {
+            holders: HOLDERS,
+            intervals: MOMENTS,
+        };
+        let text = lab_blame::text::render(&found, rows, &escaped_path(&path), &screen());
         let text = below_window(covered, BEGINS, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,

@@ -48,6 +48,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "settings of the tracer",
     ),
     (
+        "unfrag-cli/src/pages.rs",
+        "the directories of man pages and completions",
+    ),
+    (
         "unfrag-lab/src/export/exporter.rs",
         "the directories of a tree",
     ),

@@ -6,6 +6,7 @@ use crate::output::{Console, Progress, check_not_input, name_of, write_file};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
+use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::blame::{blame, svg, text};
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
@@ -40,6 +41,9 @@ pub struct Args {
     /// Holders that are shown; --json has all of them
     #[arg(long, value_name = "N", default_value_t = HOLDERS)]
     top: usize,
+    /// Show every interval of time; else at most eight, of which each is the mean of several
+    #[arg(long)]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -77,7 +81,11 @@ pub fn run(args: &Args) -> Result<()> {
         console.print_json(&Within::of(covered, &found))?;
     } else {
         let file = shell_word(&args.file);
-        let text = text::render(&found, args.top, &file, &console.screen());
+        let rows = Rows {
+            holders: args.top,
+            intervals: if args.all { usize::MAX } else { MOMENTS },
+        };
+        let text = text::render(&found, rows, &file, &console.screen());
         console.print(below_line(covered, BEGINS, &text))?;
     }
     if let Some(to) = &args.svg {

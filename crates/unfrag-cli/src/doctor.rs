@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use unfrag_lab::doctor::first_screen::{self, Asked};
 use unfrag_lab::doctor::gate::answer::Room;
-use unfrag_lab::doctor::gate::{Needs, render, room_by_any_means};
+use unfrag_lab::doctor::gate::{Needs, huge_page_rooms, render, room_by_any_means};
+use unfrag_lab::doctor::judged_settings::judged;
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::find::evidence::{Examine, evidence, is_own};
@@ -167,12 +168,18 @@ fn done(args: &Args) -> Result<ExitCode> {
             let name = args.recording.as_ref().unwrap_or(&args.path);
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             predict::predict(&mut examined.diagnosis, &recording, &name)?;
+            examined.diagnosis.judged_settings = judged(&examined.diagnosis);
         }
         let room = args
             .huge
             .and_then(|wanted| room_by_any_means(&evidence, &examined, wanted));
-        let covered = evidence.covered.as_ref();
-        match show(args, &examined, covered, needs, room, console) {
+        let shown = Shown {
+            covered: evidence.covered.as_ref(),
+            needs,
+            room,
+            rooms: huge_page_rooms(&evidence, &examined),
+        };
+        match show(args, &examined, shown, console) {
             // As above.
             Err(Failure::ReaderGone) if args.gate.is_one_line() => {}
             shown => shown?,
@@ -184,14 +191,23 @@ fn done(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-fn show(
-    args: &Args,
-    x: &Examined,
-    covered: Option<&Covered>,
+/// What is shown beside the diagnosis.
+struct Shown<'a> {
+    covered: Option<&'a Covered>,
     needs: Option<Needs>,
+    /// How many huge pages there are by any means, where so many are asked for.
     room: Option<Room>,
-    console: Console,
-) -> Result<()> {
+    /// How many there are after each means.
+    rooms: Option<[Room; 4]>,
+}
+
+fn show(args: &Args, x: &Examined, shown: Shown, console: Console) -> Result<()> {
+    let Shown {
+        covered,
+        needs,
+        room,
+        rooms,
+    } = shown;
     let d = &x.diagnosis;
     let screen = console.screen();
     let answer = args.huge.map(|wanted| {
@@ -223,6 +239,9 @@ fn show(
     let mut out = String::new();
     if let Some(a) = &answer {
         out += &format!("{}\n", a.answer);
+        if let Some(note) = text::short_lists_note(&a.commands.join(" ")) {
+            out += &format!("  # {note}\n");
+        }
         for c in &a.commands {
             out += &format!("  {c}\n");
         }
@@ -239,7 +258,7 @@ fn show(
             }
         }
         None => {
-            let mut text = first_screen(args, d, &screen);
+            let mut text = first_screen(args, d, rooms, &screen);
             if args.all {
                 text.append(&text::tables(d, &screen));
             }
@@ -249,7 +268,7 @@ fn show(
     console.print(out)
 }
 
-fn first_screen(args: &Args, d: &Diagnosis, screen: &Screen) -> Text {
+fn first_screen(args: &Args, d: &Diagnosis, rooms: Option<[Room; 4]>, screen: &Screen) -> Text {
     let is_now = is_own(&args.path);
     let command = match is_now {
         true => "unfrag doctor".to_owned(),
@@ -259,6 +278,7 @@ fn first_screen(args: &Args, d: &Diagnosis, screen: &Screen) -> Text {
         is_now,
         command: &command,
         has_tables: args.all,
+        rooms,
     };
     first_screen::render(d, asked, screen)
 }

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Say in one line of at most 80 signs whether anything failed; exit status 0 no failure, 1 failures, 3 not known, as
-    /// lines were not understood or are missing, 2 the log cannot be read. With --json the line is JSON
+    /// lines were not understood or are missing, or none is a kernel's, 2 the log cannot be read. With --json the line is JSON
     #[arg(long)]
     check: bool,
 }
@@ -84,6 +84,7 @@ fn done(args: &Args) -> Result<ExitCode> {
 fn of_host() -> Result<Explanation> {
     let log = unfrag_linux::kernel_log::host::open()?;
     let mut answer = explain(log.text)?;
+    answer.is_log = true;
     answer.notes.push(format!("this was read: {}", log.source));
     answer.notes.extend(
         log.lacking

@@ -8,6 +8,7 @@
 
 mod files;
 mod gauges;
+mod http;
 mod listen;
 mod metrics;
 mod need;
@@ -31,7 +32,7 @@ use unfrag_lab::find::host_files::{FlagsPace, HostFiles};
 
 /// Serve the doctor's figures to Prometheus
 ///
-/// On http://127.0.0.1:9101/metrics unless told otherwise. Root sees what stands in the way of huge pages;
+/// On http://127.0.0.1:19809/metrics unless told otherwise. Root sees what stands in the way of huge pages;
 /// any other user gets the rest, and unfrag_source_readable says what is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,7 +41,7 @@ use unfrag_lab::find::host_files::{FlagsPace, HostFiles};
   unfrag exporter --listen localhost:0")]
 pub struct Args {
     /// Address or name, and port, to listen on; port 0 takes a free one, and says which
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9101", value_parser = listen::listen)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:19809", value_parser = listen::listen)]
     listen: String,
     /// Where procfs is, such as /host/proc in a container
     #[arg(long, value_name = "DIR", default_value = "/proc")]

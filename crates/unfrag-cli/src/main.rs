@@ -6,7 +6,7 @@
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
 //! - [`explain`]: why allocations failed, from a kernel log.
-//! - [`exporter`]: the doctor's figures for Prometheus.
+//! - `exporter`: the doctor's figures for Prometheus; `no_exporter` in a command that was built without it.
 //! - [`experiment`]: a published experiment, run again on the simulated machine.
 //! - [`simulate`]: a scenario file on it.
 //! - [`summary`]: what a trace alone tells, without snapshots.
@@ -18,6 +18,7 @@
 //! - [`paste`]: a host as a few lines of text for an issue or a chat.
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
+//! - `pages`, with the feature of that name: man pages and completions.
 //!
 //! Below them, what they share: `input` reads what a command line names, `output` writes results, `standard` writes to the
 //! standard streams, `terminal` and `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, `failure` says what went wrong, and `help` which commands there are.
@@ -34,15 +35,20 @@ mod calibrate;
 mod doctor;
 mod experiment;
 mod explain;
+#[cfg(feature = "exporter")]
 mod exporter;
 mod failure;
 mod help;
 mod import;
 mod inputs;
 mod inspect;
+#[cfg(not(feature = "exporter"))]
+mod no_exporter;
 mod no_kernel;
 mod output;
 mod own_memory;
+#[cfg(feature = "pages")]
+mod pages;
 mod paste;
 mod profile;
 mod progress;
@@ -61,6 +67,8 @@ mod window;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
+#[cfg(not(feature = "exporter"))]
+use no_exporter as exporter;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -99,6 +107,9 @@ enum Command {
     Paste(paste::Args),
     Calibrate(calibrate::Args),
     Redact(redact::Args),
+    #[cfg(feature = "pages")]
+    #[command(hide = true)]
+    Pages(pages::Args),
 }
 
 fn main() -> ExitCode {
@@ -154,6 +165,8 @@ fn main() -> ExitCode {
         Command::Paste(args) => paste::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Redact(args) => redact::run(&args),
+        #[cfg(feature = "pages")]
+        Command::Pages(args) => pages::run(&args, Cli::command()),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -55,10 +55,10 @@ pub struct Args {
     /// Record all that any later question needs: --slab and --processes
     #[arg(long, conflicts_with = "anonymous")]
     for_later: bool,
-    /// Record what slab caches allocate and free, too: several times as many events
+    /// Record what slab caches allocate and free, too: up to several times as many events
     #[arg(long)]
     slab: bool,
-    /// Record which process did what, too: starts, the paths of programs, ends, time on a CPU
+    /// Record which process did what, too: starts, the paths of programs, ends, time on a CPU; few more events
     #[arg(long, conflicts_with = "anonymous")]
     processes: bool,
     /// Record this event, too; may be given several times

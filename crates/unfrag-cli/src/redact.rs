@@ -3,7 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, name_of};
 use crate::quantity::{bytes, counted, thousands};
-use crate::window::{WindowArgs, line};
+use crate::window::{WindowArgs, Within, line};
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::recordings::is_unfrag;
@@ -30,6 +31,20 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     window: WindowArgs,
+    /// Name all that is left out
+    #[arg(long)]
+    all: bool,
+    /// Print as JSON what was taken out
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was made, as JSON.
+#[derive(Serialize)]
+struct Made<'a> {
+    file_bytes: u64,
+    events: u64,
+    removed: &'a Removed,
 }
 
 /// Carries it out.
@@ -38,7 +53,7 @@ pub struct Args {
 /// If the recording cannot be read, would be overwritten, or the file cannot be written.
 pub fn run(args: &Args) -> Result<()> {
     check_not_input(&args.output, &args.input)?;
-    let console = Console::beside([("OUT", Some(args.output.as_path()))], false)?;
+    let console = Console::beside([("OUT", Some(args.output.as_path()))], args.json)?;
     match segments::list(&args.input)?.as_slice() {
         [] if args.input.is_dir() => {
             return Err(Error::malformed("no segments of a recording are in it")
@@ -61,13 +76,21 @@ pub fn run(args: &Args) -> Result<()> {
     let progress = Progress::new("redacting");
     let done = redact(&args.input, &args.output, &args.window.window())?;
     drop(progress);
+    if args.json {
+        let made = Made {
+            file_bytes: done.file_bytes,
+            events: done.events,
+            removed: &done.removed,
+        };
+        return console.print_json(&Within::of(Some(&done.covered), &made));
+    }
     let head = format!(
         "{}: {}, {}\n",
         name_of(&args.output),
         bytes(done.file_bytes),
         counted(done.events, "event")
     );
-    console.print(head + &line(Some(&done.covered), "") + &said(&done.removed))
+    console.print(head + &line(Some(&done.covered), "") + &said(&done.removed, args.all))
 }
 
 /// Refuses a file in the directory of segments that is read: it would be one of them.
@@ -92,8 +115,8 @@ fn check_beside(to: &Path, from: &Path) -> Result<()> {
     }
 }
 
-/// What was taken out, and what stays.
-fn said(r: &Removed) -> String {
+/// What was taken out, and what stays; by name with `all`.
+fn said(r: &Removed, all: bool) -> String {
     let mut out = format!(
         "now numbers  names of programs: {}; processes: {}; devices and files: {}; addresses: {}; events of others than the kernel: {}\n",
         thousands(r.programs),
@@ -102,17 +125,28 @@ fn said(r: &Removed) -> String {
         thousands(r.addresses),
         thousands(r.events),
     );
-    for (title, list) in [
-        ("left out     fields of events: ", &r.fields),
-        ("             files of snapshots: ", &r.files_of_snapshots),
-        ("             facts: ", &r.facts),
-    ] {
-        if !list.is_empty() {
+    let lists = [
+        ("fields of events", &r.fields),
+        ("files of snapshots", &r.files_of_snapshots),
+        ("facts", &r.facts),
+    ];
+    let lists = || lists.iter().filter(|(_, list)| !list.is_empty());
+    if all {
+        for (what, list) in lists() {
             let list: Vec<String> = list.iter().map(|name| printable(name)).collect();
-            let _ = writeln!(out, "{title}{}", list.join(", "));
+            let _ = writeln!(out, "left out     {what}: {}", list.join(", "));
         }
+    } else if lists().next().is_some() {
+        let counts = lists().map(|(what, list)| format!("{what}: {}", list.len()));
+        let counts: Vec<String> = counts.collect();
+        let _ = writeln!(
+            out,
+            "left out     what no answer is made of: {} (--all names them)",
+            counts.join("; ")
+        );
     }
-    out += "stays        the kernel's release, names of its threads, caches, counters and events; when it was; numbers of\n\
-                         \x20            pages, orders and flags, the settings in /proc/sys/vm, the flags of each page frame\n";
+    out += "stays        numbers of pages, orders and flags; when it was; the kernel's release, names of its threads, events, caches and\n\
+            \x20            counters; settings in /proc/sys/vm; what the recorder calls its own tasks (unfrag, spooler)\n\
+            So it names nobody, and may be shared. A cache that somebody named after themselves would still tell: look at `unfrag summary` first.\n";
     out
 }

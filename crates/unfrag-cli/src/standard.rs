@@ -48,6 +48,13 @@ pub fn say_line(text: impl Into<Text>) {
     say(text);
 }
 
+/// Draws over the line of the terminal that the standard error is; an empty text clears it.
+pub fn redraw_line(text: impl Into<Text>) {
+    let mut line = b"\r\x1b[2K".to_vec();
+    line.extend_from_slice(text.into().as_bytes());
+    let _ = io::stderr().lock().write_all(&line);
+}
+
 /// The word that begins a message of an error, in its colours.
 pub fn error_word() -> Text {
     let style = match terminal::colors_on_stderr() {

@@ -10,6 +10,7 @@ use crate::window::{WindowArgs, Within, below_line};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_lab::blame;
+use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::profile::{self, Identity};
@@ -128,9 +129,13 @@ fn rendered(answers: &Answers, file: &Path, top: usize) -> Text {
             &mut out,
             "Who holds the kernel memory that breaks up huge pages",
         );
+        let rows = Rows {
+            holders: top.max(HOLDERS),
+            intervals: MOMENTS,
+        };
         out.append(&blame::text::render(
             blame,
-            top.max(HOLDERS),
+            rows,
             &shell_word(file),
             &screen,
         ));

@@ -35,6 +35,11 @@ fn size() -> Option<(Width, Height)> {
     size.filter(|_| out.is_terminal())
 }
 
+/// Columns of the terminal that the standard error is.
+pub fn columns_of_stderr() -> usize {
+    terminal_size_of(io::stderr()).map_or(USUAL_WIDTH, |(Width(columns), _)| usize::from(columns))
+}
+
 fn columns_of_environment() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }

@@ -112,10 +112,12 @@ fn live(path: &Path) -> Snapshot {
 /// What it is about and how it stands, for people.
 fn head(d: &Diagnosis, e: &Evidence) -> String {
     let mut out = "Memory of a Linux host".to_owned();
-    if let Some(total) = e.host.meminfo_bytes("MemTotal") {
-        let _ = write!(out, " of {}", bytes(total));
+    let total = || Some(bytes(e.host.meminfo_bytes("MemTotal")?));
+    if let Some(whole) = d.memory.whole().or_else(total) {
+        let _ = write!(out, " of {whole}");
     }
-    if let Some(free) = e.host.meminfo_bytes("MemFree") {
+    let free = d.memory.free();
+    if let Some(free) = free.or_else(|| e.host.meminfo_bytes("MemFree")) {
         let _ = write!(out, ", {} free", bytes(free));
     }
     let f = &d.huge_pages;

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// # Errors
 /// Says what it should look like.
 pub fn listen(text: &str) -> std::result::Result<String, String> {
-    let form = "give ADDRESS:PORT, such as 127.0.0.1:9101, localhost:9101, [::1]:9101, or 0.0.0.0:9101 for all addresses";
+    let form = "give ADDRESS:PORT, such as 127.0.0.1:19809, localhost:19809, [::1]:19809, or 0.0.0.0:19809 for all addresses";
     let (host, port) = text
         .rsplit_once(':')
         .ok_or_else(|| format!("it has no port; {form}"))?;
@@ -31,7 +31,7 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
     let unknown = |why: String| {
         Failure::usage(
             format!("--listen {text}: {why}"),
-            "give a name that resolves on this host, or an address such as 127.0.0.1:9101",
+            "give a name that resolves on this host, or an address such as 127.0.0.1:19809",
         )
     };
     let found = text.to_socket_addrs().map_err(|e| unknown(e.to_string()))?;

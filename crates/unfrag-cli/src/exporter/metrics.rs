@@ -100,6 +100,22 @@ fn sizes(r: &mut Registry, d: &Diagnosis) {
     page.set(vec![], d.page_size as f64);
     let huge = Named::new(r, "huge_page_size_bytes", "Size of a huge page");
     huge.set(vec![], d.huge_page_bytes as f64);
+    let all = [
+        (
+            "unmanaged_bytes",
+            "Memory that MemTotal counts and no zone manages yet, as the kernel adds it when asked",
+            d.memory.unmanaged_bytes,
+        ),
+        (
+            "unmanaged_free_bytes",
+            "What of that is free",
+            d.memory.unmanaged_free_bytes,
+        ),
+    ];
+    for (name, help, value) in all {
+        let value = value.map(|n| n as f64);
+        Named::new(r, name, help).set_known(vec![], value);
+    }
 }
 
 fn zones(r: &mut Registry, d: &Diagnosis) {

@@ -4,15 +4,8 @@
 //! scrape is answered. Scrapes that wait at the same time share one reading, which began after each of them
 //! came.
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use super::http::{self, Answer, Asked};
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,17 +26,12 @@ const BACKLOG: u32 = 4096;
 const HEADER_TIME: Duration = Duration::from_secs(3);
 /// Longest life of a connection, reading and answer included.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
-/// Most bytes of a request's header.
-const HEADER_BYTES: usize = 16 << 10;
-/// Most lines of a request's header.
-const HEADER_LINES: usize = 64;
 /// Least time from the begin of one reading to that of the next.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Pause after a connection that could not be accepted, such as for want of descriptors.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
 
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const HOME: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>unfrag exporter</title></head>\n\
 <body><h1>unfrag exporter</h1><p><a href=\"/metrics\">Metrics</a></p></body></html>\n";
@@ -53,7 +41,7 @@ pub type Figures = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The last reading: when it began, and what it gave.
 #[derive(Default)]
-struct Last(Option<(Instant, Option<Bytes>)>);
+struct Last(Option<(Instant, Option<Arc<str>>)>);
 
 struct Shared {
     figures: Figures,
@@ -139,52 +127,44 @@ async fn accept(listener: TcpListener, figures: Figures) -> ! {
     }
 }
 
-async fn converse(stream: TcpStream, shared: Arc<Shared>, asked: Arc<AtomicBool>) {
-    let service = service_fn(|request| {
+async fn converse(mut stream: TcpStream, shared: Arc<Shared>, asked: Arc<AtomicBool>) {
+    let conversation = async {
+        // Whoever has not asked by then, or went away, gets no answer.
+        let Ok(Ok(read)) = timeout(HEADER_TIME, http::read(&mut stream)).await else {
+            return;
+        };
         asked.store(true, Ordering::Relaxed);
-        answer(request, Arc::clone(&shared))
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
-        .max_buf_size(HEADER_BYTES)
-        .max_headers(HEADER_LINES)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    // Whoever asked and went away, or never asked, is no reason to stop.
-    let _ = timeout(CONNECTION_TIME, connection).await;
+        let (request, answer) = match read {
+            Ok(request) => {
+                let answer = answer(&request, &shared).await;
+                (Some(request), answer)
+            }
+            Err(refusal) => (None, refusal),
+        };
+        let _ = http::write(&mut stream, &answer, request.as_ref()).await;
+    };
+    let _ = timeout(CONNECTION_TIME, conversation).await;
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    shared: Arc<Shared>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: &Asked, shared: &Shared) -> Answer {
     let came = Instant::now();
-    let path = request.uri().path();
-    if !matches!(path, "/" | "/metrics") {
-        let text = "the figures are at /metrics\n";
-        return Ok(response(StatusCode::NOT_FOUND, PLAIN, text));
+    if !matches!(&*request.path, "/" | "/metrics") {
+        return Answer::refused("404 Not Found", "the figures are at /metrics\n");
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
-        let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
-        refused.headers_mut().insert(ALLOW, allowed);
-        return Ok(refused);
+    if !request.is_read() {
+        return Answer::refused("405 Method Not Allowed", "only GET and HEAD\n");
     }
-    if path == "/" {
-        return Ok(response(StatusCode::OK, HTML, HOME));
+    if request.path == "/" {
+        return Answer::of(HTML, HOME);
     }
-    Ok(match figures(&shared, came).await {
-        Some(text) => response(StatusCode::OK, METRICS, text),
-        None => {
-            let text = "procfs cannot be read\n";
-            response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, text)
-        }
-    })
+    match figures(shared, came).await {
+        Some(text) => Answer::of(METRICS, text),
+        None => Answer::refused("500 Internal Server Error", "procfs cannot be read\n"),
+    }
 }
 
 /// The figures of a reading that began after `came`.
-async fn figures(shared: &Shared, came: Instant) -> Option<Bytes> {
+async fn figures(shared: &Shared, came: Instant) -> Option<Arc<str>> {
     let mut last = shared.last.lock().await;
     if let Some((began, text)) = &last.0 {
         if *began >= came {
@@ -195,19 +175,7 @@ async fn figures(shared: &Shared, came: Instant) -> Option<Bytes> {
     let began = Instant::now();
     let make = Arc::clone(&shared.figures);
     let made = tokio::task::spawn_blocking(move || make()).await;
-    let text = made.ok().flatten().map(Bytes::from);
+    let text = made.ok().flatten().map(Arc::from);
     last.0 = Some((began, text.clone()));
     text
-}
-
-fn response(
-    status: StatusCode,
-    kind: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
 }

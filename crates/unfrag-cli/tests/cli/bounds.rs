@@ -47,7 +47,10 @@ fn run(words: &[&str], limit_kib: Option<u64>) -> Ran {
     let (path, mut most) = (format!("/proc/{}/status", child.id()), 0);
     let status = loop {
         let status = fs::read_to_string(&path).unwrap_or_default();
-        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        // Until it has its name, its memory is still that of these tests, which it was spawned from.
+        let line = status
+            .strip_prefix("Name:\tunfrag\n")
+            .and_then(|own| own.lines().find_map(|l| l.strip_prefix("VmHWM:")));
         let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         most = most.max(kib.unwrap_or(0) >> 10);
         if let Some(status) = child.try_wait().expect("it runs") {

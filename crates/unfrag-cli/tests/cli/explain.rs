@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 const LOG: &str = "samples/page-allocation-failure.log";
 const NOTHING: &str = "No report of a failed allocation, of the OOM killer or of memory is in it.";
+const NO_LOG: &str = "no line of it is a kernel's";
 
 fn log() -> Vec<u8> {
     fs::read(root().join(LOG)).expect("the sample ships")
@@ -46,7 +47,7 @@ fn text_and_json_tell_the_same() {
         said("task"),
         said("kernel"),
         said("verdict"),
-        said("meaning"),
+        said("answer"),
         said("sure"),
         "24,892".into(),
         "5,632".into(),
@@ -92,10 +93,15 @@ fn standard_input_and_packed_files_are_read_as_files_are() {
 
 #[test]
 fn a_log_without_reports_says_so() {
-    for log in ["", "usb 1-1: new high-speed USB device\n"] {
+    for (log, said) in [
+        ("[ 1.5] usb 1-1: new high-speed USB device\n", NOTHING),
+        ("", NO_LOG),
+        ("usb 1-1: new high-speed USB device\n", NO_LOG),
+    ] {
         let out = given(&["explain", "-"], log.as_bytes());
         assert!(out.status.success());
-        assert!(text(&out.stdout).contains(NOTHING), "{log:?}");
+        let shown = text(&out.stdout);
+        assert!(shown.contains(said), "{log:?}: {shown}");
         let out = given(&["explain", "-", "--json"], log.as_bytes());
         let answer: Value = serde_json::from_slice(&out.stdout).expect("JSON");
         assert_eq!(answer["reports"], Value::Array(vec![]));

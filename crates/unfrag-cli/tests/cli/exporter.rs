@@ -142,9 +142,9 @@ fn it_listens_on_names_and_addresses() {
 #[test]
 fn what_is_no_address_is_refused_with_one_that_is() {
     for (listen, why) in [
-        ("9101", "no port"),
+        ("19809", "no port"),
         ("localhost", "no port"),
-        (":9101", "no address"),
+        (":19809", "no address"),
         ("localhost:", "is no port"),
         ("localhost:http", "is no port"),
         ("localhost:70000", "is no port"),
@@ -154,7 +154,7 @@ fn what_is_no_address_is_refused_with_one_that_is() {
         fails(
             &["exporter", "--listen", listen],
             2,
-            &[why, "127.0.0.1:9101"],
+            &[why, "127.0.0.1:19809"],
         );
     }
     fails(&["exporter", "--print", "--huge", "0"], 2, &["512@node1"]);

@@ -388,7 +388,22 @@ fn explain_says_whether_anything_failed() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     for (content, status, line) in [
-        ("usb 1-1: new high-speed USB device\n", 0, "no failure\n"),
+        (
+            "[ 1.500000] usb 1-1: new high-speed USB device\n",
+            0,
+            "no failure\n",
+        ),
+        // Another text is no healthy log.
+        (
+            "bash-12 [000] d..1. 12.5: mm_page_alloc: page=0x1 pfn=0x1 order=0\n",
+            3,
+            "not known: no line of it is a kernel's, so it is no kernel log\n",
+        ),
+        (
+            "",
+            3,
+            "not known: no line of it is a kernel's, so it is no kernel log\n",
+        ),
         (
             " lowmem_reserve[]: 0 0\n",
             3,
@@ -405,4 +420,65 @@ fn explain_says_whether_anything_failed() {
     assert!(text(&out.stderr).contains("no-such.log"));
     // Without --check the status is that of the command.
     assert!(!stdout(&["explain", LOG]).is_empty());
+}
+
+/// Half of the host's memory is in its zone, and the kernel adds the other half when it is asked for it.
+fn late() -> tempfile::TempDir {
+    let dir = host();
+    let zoneinfo = fs::read_to_string(dir.path().join("zoneinfo")).unwrap();
+    let zoneinfo = zoneinfo.replace("managed  2097152", "managed  1048576");
+    fs::write(dir.path().join("zoneinfo"), zoneinfo).unwrap();
+    let meminfo = "MemTotal:        8388608 kB\nMemFree:         5013504 kB\nHugePages_Total:       7\nHugepagesize:       2048 kB\nDirectMap4k:        8388608 kB\n";
+    fs::write(dir.path().join("meminfo"), meminfo).unwrap();
+    dir
+}
+
+#[test]
+fn what_the_kernel_adds_when_asked_is_told_apart_with_the_way_to_know() {
+    let host = late();
+    let (_, out, _) = doctor(host.path(), &["--need", "100x32M"]);
+    let line = out.lines().next().unwrap();
+    assert_eq!(
+        line,
+        "not known: 100x32M (0 to 153) now; the most only if the 4 GiB that the kernel adds when asked come in whole pieces"
+    );
+    for part in [
+        // The number of the sentence is in the table.
+        "  now                  0 to 153",
+        "as root, then ask again:",
+        // 398 in free blocks above the marks, 2,048 added, 7 in the pool by now.
+        "was=$(cat $pool); echo 2453 > $pool; echo $was > $pool",
+        "for a moment nothing is left for others",
+        "for certain only at boot, on the kernel's command line: hugepagesz=1G hugepages=4",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("--after)"), "nothing is marked: {out}");
+}
+
+/// How large the host is, all commands say alike.
+#[test]
+fn one_host_has_one_size() {
+    let host = late();
+    let dir = host.path().to_str().unwrap();
+    let size = "4 GiB in zones + 4 GiB that the kernel adds when asked";
+    let head = |words: &[&str]| stdout(words).lines().take(3).collect::<Vec<_>>().join(" ");
+    for words in [&["doctor", dir][..], &["inspect", dir], &["paste", dir]] {
+        let said = head(words);
+        assert!(said.contains(size), "{words:?}: {said}");
+    }
+    let top = "800 MiB free of 4 GiB (19 %) in zones + 4 GiB that the kernel adds when asked";
+    let said = head(&["top", dir, "--count", "1"]);
+    assert!(said.contains(top), "{said}");
+    let metrics = stdout(&["exporter", "--print", "--proc", dir]);
+    for name in ["unfrag_unmanaged_bytes", "unfrag_unmanaged_free_bytes"] {
+        let line = format!("{name}{{}} {}.0", 4u64 << 30);
+        assert!(metrics.contains(&line), "{line}");
+    }
+    let memory = json(&["doctor", dir, "--json"])["diagnosis"]["memory"].take();
+    assert_eq!(
+        memory,
+        json(&["inspect", dir, "--json"])["snapshots"][0]["memory"]
+    );
+    assert_eq!(memory["unmanaged_free_bytes"], 4u64 << 30);
 }

@@ -623,7 +623,7 @@ fn without_styles(said: &str) -> String {
         let own = sequence.strip_suffix('m').is_some_and(|n| {
             n.split(';')
                 .all(|n| n.parse::<u8>().map_or(n.is_empty(), |n| n != 7))
-        }) || matches!(sequence, "2J" | "H" | "2K" | "1A" | "?25l" | "?25h");
+        }) || matches!(sequence, "2J" | "H" | "2K");
         if !own {
             out += "\x1b[";
             out += sequence;

@@ -1,9 +1,11 @@
 //! The tests of the command `unfrag`, as one program, so that it is linked once.
 
+#[cfg(feature = "exporter")]
 mod alerts;
 mod answers;
 mod book;
 mod book_inputs;
+mod book_json;
 mod book_numbers;
 mod book_words;
 mod bounds;
@@ -11,16 +13,22 @@ mod docs;
 mod doctor_output;
 mod exit_status;
 mod explain;
+#[cfg(feature = "exporter")]
 mod exporter;
+#[cfg(feature = "exporter")]
 mod exporter_attack;
 mod gate;
 mod hostile_text;
 mod inspect_output;
 mod long_replays;
 mod long_traces;
+#[cfg(not(feature = "exporter"))]
+mod no_exporter;
 mod node_exporter;
 mod one_number;
 mod outputs;
+#[cfg(feature = "pages")]
+mod pages;
 mod paste;
 mod profile_output;
 mod record;
@@ -28,6 +36,8 @@ mod redact;
 mod replay_output;
 mod screens;
 mod segments;
+#[cfg(feature = "exporter")]
+mod shipped;
 mod simulate_output;
 mod simulate_refuses;
 mod slab_output;

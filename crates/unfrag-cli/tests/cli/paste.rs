@@ -44,6 +44,12 @@ fn without_origin(mut d: Value) -> Value {
             work["per_second_since_boot"] = Value::from((rate * 100.0).round());
         }
     }
+    // What somebody called a kernel of his own is not told.
+    if let Some(release) = all["kernel_release"].as_str() {
+        let own = release.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let release = Value::from(&release[..own.unwrap_or(release.len())]);
+        all.insert("kernel_release".into(), release);
+    }
     if let Some(up) = all["uptime_seconds"].as_f64() {
         all.insert("uptime_seconds".into(), Value::from(up.round()));
     }

@@ -67,6 +67,7 @@ fn by_name(mut blame: Value) -> Value {
     }
     // It says in words what the numbers say, with names among them.
     blame["answer"]["sentence"].take();
+    blame["answer"]["advice"].take();
     blame
 }
 
@@ -104,6 +105,43 @@ fn answers_are_the_same_but_for_names() {
         }
         let bytes = fs::read(&to).unwrap();
         assert!(file::from_bytes(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn what_is_said_is_short_and_ends_with_what_may_be_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = |name: &str| dir.path().join(name).display().to_string();
+    let sample = "samples/fragmented-384M.unfrag";
+    let said = stdout(&["redact", sample, &to("a.unfrag")]);
+    assert!(said.lines().count() < 8, "{said}");
+    assert!(said.lines().all(|l| l.chars().count() < 150), "{said}");
+    assert!(
+        said.contains("fields of events: 84 (--all names them)"),
+        "{said}"
+    );
+    assert!(
+        said.contains("So it names nobody, and may be shared."),
+        "{said}"
+    );
+    let all = stdout(&["redact", sample, &to("b.unfrag"), "--all"]);
+    assert!(all.contains("kfree.call_site") && !said.contains("kfree.call_site"));
+    let made = json(&["redact", sample, &to("c.unfrag"), "--json"]);
+    let fields = made["removed"]["fields"].as_array().unwrap();
+    assert!(fields.iter().any(|f| f == "kfree.call_site"), "{made}");
+    // What stays are the recorder's own tasks, and no program of the host.
+    let new = file::read(&dir.path().join("a.unfrag")).unwrap();
+    let old = file::read(&root().join(sample)).unwrap();
+    let roles = unfrag_linux::event::Roles::of(&old);
+    let kept = new.tasks.iter().zip(&old.tasks).zip(roles.all());
+    for ((new, old), role) in kept.filter(|((n, o), _)| n.comm == o.comm) {
+        let own = ["unfrag", "spooler", "starter", "signals"].contains(&&*old.comm);
+        assert_eq!(
+            own,
+            *role == unfrag_linux::event::Role::Recorder,
+            "{}",
+            new.comm
+        );
     }
 }
 

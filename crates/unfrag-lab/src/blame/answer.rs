@@ -4,9 +4,10 @@
 //! has at the end what came in the window. Amounts of caches are those of slabinfo's first and last copy in
 //! the window; without two of them nothing is said of growth.
 
-use super::holders::BEFORE;
+use super::holders::{BEFORE, purpose};
 use super::report::{Answer, Blame, Cache, Holder, Next};
-use crate::report::number::{bytes, duration, percent};
+use crate::profile::class::Class;
+use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::printable;
 use std::collections::BTreeMap;
 use unfrag_linux::procfs::SlabInfo;
@@ -42,7 +43,7 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
         let (who, purpose) = (printable(h.who()), printable(&h.purpose));
         format!("{who} ({purpose}) {}", percent(part(h)))
     };
-    let came = format!("of the {} blocks that came in these {over}", blocks(added));
+    let came = format!("of what came in these {over}");
     // Without page flags nothing is known of it.
     let rest = match is_known && before >= 0.005 {
         true => format!("; {} of all at the end was there before", percent(before)),
@@ -57,6 +58,7 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
         .tables
         .iter()
         .any(|t| t.name == "kmem_cache_alloc");
+    let mut advice = None;
     let (mut sentence, next) = match named.first() {
         _ if blame.spoilt_blocks == 0.0 => {
             let what = match is_known {
@@ -78,11 +80,7 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
                 percent(before)
             );
             if let Some(first) = first.filter(|_| added > 0.0) {
-                sentence += &format!(
-                    "; of the {} blocks that came, {}",
-                    blocks(added),
-                    share(first)
-                );
+                sentence += &format!("; of what came, {}", share(first));
             }
             let next = match (grew, has_objects) {
                 (true, false) => Next::RecordSlab,
@@ -92,7 +90,14 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
             (sentence, next)
         }
         Some(first) if part(first) >= MOST_OF_IT => {
-            (format!("{} {came}{rest}", share(first)), Next::Doctor)
+            advice = what_to_do(first);
+            let holds = format!(
+                "it still holds {} pages ({})",
+                thousands(first.held_at_end),
+                bytes(blame.sizes.bytes(first.held_at_end))
+            );
+            let sentence = format!("{} {came}; {holds}{rest}", share(first));
+            (sentence, Next::Doctor)
         }
         Some(_) => {
             let several: Vec<String> = named.iter().take(HOLDERS).map(|h| share(h)).collect();
@@ -116,23 +121,48 @@ pub(super) fn of(blame: &Blame, rec: &Recording, from: u64) -> Answer {
         .filter(|h| h.purpose.contains("slab"))
         .map(|h| h.share)
         .sum();
-    if slab >= MOST_OF_IT && !caches.is_empty() {
+    // Caches are beside the point where a program has most of it in other memory.
+    let is_other = advice.is_some() && named.first().is_some_and(|h| !h.purpose.contains("slab"));
+    if slab >= MOST_OF_IT && !caches.is_empty() && !is_other {
         let each: Vec<String> = caches.iter().map(in_words).collect();
         sentence += &format!("; the largest caches: {}", each.join(", "));
     }
     Answer {
         sentence,
+        advice,
         before_share: is_known.then_some(before),
         caches,
         next,
     }
 }
 
-fn blocks(n: f64) -> String {
-    match n {
-        ..10.0 => format!("{n:.1}"),
-        _ => format!("{n:.0}"),
+/// What to do about a program that has most of it. Interrupts, the recorder and the kernel's own threads take what others asked
+/// for: nothing is to be done about them.
+fn what_to_do(holder: &Holder) -> Option<String> {
+    const KERNELS: [&str; 4] = ["kworker", "ksoftirqd", "kswapd", "irq"];
+    let who = holder.program.as_deref()?;
+    if who.starts_with('(') || KERNELS.iter().any(|k| who.starts_with(k)) {
+        return None;
     }
+    let who = printable(who);
+    Some(match &holder.purpose[..] {
+        p if p == purpose(Class::Other) => {
+            format!(
+                "restart {who}, or let it free them: pipes, sockets or drivers' pages that it holds"
+            )
+        }
+        p if p == purpose(Class::PageTables) => {
+            format!("give {who} huge pages, so that it needs fewer page tables, or restart it")
+        }
+        p if p == purpose(Class::KernelStacks) => format!("let {who} run fewer threads"),
+        p if p == purpose(Class::Metadata) => {
+            "echo 1 > /proc/sys/vm/drop_caches (as root; it is read from disk again)".into()
+        }
+        p if p == purpose(Class::SlabReclaimable) => {
+            "echo 2 > /proc/sys/vm/drop_caches (as root; it is read from disk again)".into()
+        }
+        _ => format!("restart {who}, or let it free the objects that it holds"),
+    })
 }
 
 fn in_words(cache: &Cache) -> String {

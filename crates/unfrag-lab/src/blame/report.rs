@@ -71,6 +71,8 @@ pub struct Blocks {
 pub struct Answer {
     /// In a sentence.
     pub sentence: String,
+    /// What to do about the program that has most of it; `null` where nobody has, and where it is none that can be told to.
+    pub advice: Option<String>,
     /// Share of the spoilt blocks at the end that was not added in the window, from 0 to 1; `null` without page flags, which
     /// tell it.
     pub before_share: Option<f64>,
@@ -113,7 +115,7 @@ impl Next {
             Next::Doctor => format!("unfrag doctor {path}"),
             Next::Summary => format!("unfrag summary {path}"),
             Next::RecordSlab => "unfrag record --system --slab --for 10m -o slab.unfrag".to_owned(),
-            Next::RecordLonger => "unfrag record --system --keep 20G --for 1d -o days".to_owned(),
+            Next::RecordLonger => "unfrag record --system --keep 20G --for 7d -o days".to_owned(),
         }
     }
 }

@@ -2,19 +2,32 @@
 //!
 //! Invariant: every number has its unit; what is cut off is counted; names of the recording cannot control the terminal.
 
-use super::report::{Blame, Interval, Start};
+use super::holders::purpose;
+use super::report::{Blame, Interval, Next, Start};
+use crate::profile::class::Class;
 use crate::report::columns;
 use crate::report::number::{bytes, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Widest name of a holder.
 const NAME: usize = 44;
+/// Rows over time that a short answer has.
+pub const MOMENTS: usize = 8;
 
-/// The whole answer, with at most `top` holders: first who it was, last the next command, of the input that the shell calls
-/// `path`.
-pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
+/// How much is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// Holders.
+    pub holders: usize,
+    /// Intervals of each table over time; of more, neighbours are put together.
+    pub intervals: usize,
+}
+
+/// The whole answer: first who it was, last the next command, of the input that the shell calls `path`.
+pub fn render(b: &Blame, rows: Rows, path: &str, screen: &Screen) -> Text {
     let mut out = Text::new();
     let _ = writeln!(
         out,
@@ -29,6 +42,9 @@ pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
     );
     let mut paragraph = |text: &str| wrapped(&mut out, Place::Hanging("  "), screen.width, text);
     paragraph(&format!("WHO: {}.", printable(&b.answer.sentence)));
+    if let Some(advice) = &b.answer.advice {
+        paragraph(&format!("DO: {advice}."));
+    }
     let (from, to) = (b.at_start, b.at_end);
     let size = b.sizes.bytes(1 << b.sizes.pageblock_order);
     paragraph(&format!(
@@ -56,21 +72,27 @@ pub fn render(b: &Blame, top: usize, path: &str, screen: &Screen) -> Text {
             duration(after)
         ));
     }
-    tables(b, top, screen, &mut out);
-    let _ = writeln!(
-        out,
-        "\nNEXT:\n  {}",
-        printable(&b.answer.next.command(path))
-    );
+    tables(b, rows, screen, &mut out);
+    let next = match b.answer.next {
+        Next::Doctor => "NEXT, what the host itself can do about it:",
+        Next::Summary => "NEXT, what else was asked for:",
+        Next::RecordSlab => "NEXT, who allocates these objects:",
+        Next::RecordLonger => "NEXT, who takes such memory:",
+    };
+    let command = printable(&b.answer.next.command(path));
+    let _ = writeln!(out, "\n{next}\n  {command}");
     out
 }
 
 /// Who held them, by holder and over time.
-fn tables(b: &Blame, top: usize, screen: &Screen, out: &mut Text) {
+fn tables(b: &Blame, shown: Rows, screen: &Screen, out: &mut Text) {
     if b.holders.is_empty() {
         return;
     }
-    head(out, "Who holds what breaks blocks up", screen);
+    let over = duration(b.seconds);
+    let title =
+        format!("Who holds what breaks blocks up (blocks and share: means over these {over})");
+    head(out, &title, screen);
     let mut rows = vec![
         [
             "program",
@@ -83,7 +105,7 @@ fn tables(b: &Blame, top: usize, screen: &Screen, out: &mut Text) {
         .map(String::from)
         .to_vec(),
     ];
-    for h in b.holders.iter().take(top) {
+    for h in b.holders.iter().take(shown.holders) {
         rows.push(vec![
             clip(h.who()),
             clip(&h.purpose),
@@ -94,7 +116,7 @@ fn tables(b: &Blame, top: usize, screen: &Screen, out: &mut Text) {
         ]);
     }
     columns::push(out, "  ", 2, &rows);
-    let more = b.holders.len().saturating_sub(top);
+    let more = b.holders.len().saturating_sub(shown.holders);
     if more > 0 {
         let _ = writeln!(
             out,
@@ -102,18 +124,79 @@ fn tables(b: &Blame, top: usize, screen: &Screen, out: &mut Text) {
             b.holders.len()
         );
     }
-    if !b.days.is_empty() {
-        head(out, "By day", screen);
-        times(out, b, &b.days, screen);
+    let mut listed = b.holders.iter().take(shown.holders);
+    if listed.any(|h| h.purpose == purpose(Class::Other)) {
+        let text =
+            "other kernel memory: pipes, sockets, drivers' pages: what no counter in /proc shows";
+        wrapped(out, Place::Each("  "), screen.width, text);
     }
-    let each = match b.interval_seconds {
-        3600 => "By hour".to_owned(),
-        s if s >= 86_400 => format!("By {} days", s / 86_400),
-        s if s >= 60 => format!("By {} min", s / 60),
-        s => format!("By {s} s"),
-    };
-    head(out, &each, screen);
-    times(out, b, &b.intervals, screen);
+    if !b.days.is_empty() {
+        over_time(out, b, &b.days, DAY, shown, screen);
+    }
+    // Hours of days are too many for a short answer, and several of them together tell little.
+    if b.days.is_empty() || b.intervals.len() <= shown.intervals {
+        over_time(out, b, &b.intervals, b.interval_seconds, shown, screen);
+    } else {
+        let _ = writeln!(
+            out,
+            "  --all shows {} more, {}",
+            thousands(b.intervals.len() as u64),
+            each(b.interval_seconds)
+        );
+    }
+}
+
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
+/// `by hour`, `by 6 s`.
+fn each(seconds: u64) -> String {
+    match seconds {
+        3600 => "by hour".to_owned(),
+        DAY => "by day".to_owned(),
+        s if s % DAY == 0 => format!("by {} days", s / DAY),
+        s if s % 3600 == 0 => format!("by {} hours", s / 3600),
+        s if s % 60 == 0 => format!("by {} min", s / 60),
+        s => format!("by {s} s"),
+    }
+}
+
+/// A table over time, with so many intervals at most.
+fn over_time(
+    out: &mut Text,
+    b: &Blame,
+    all: &[Interval],
+    seconds: u64,
+    shown: Rows,
+    screen: &Screen,
+) {
+    let together = all.len().div_ceil(shown.intervals.max(1)).max(1);
+    let title = each(seconds * together as u64);
+    head(out, &title.replacen('b', "B", 1), screen);
+    let merged: Vec<Interval> = all.chunks(together).map(mean).collect();
+    times(out, b, &merged, screen);
+    if together > 1 {
+        let _ = writeln!(
+            out,
+            "  --all shows each of the {}",
+            thousands(all.len() as u64)
+        );
+    }
+}
+
+/// Neighbouring intervals as one, with their mean.
+fn mean(of: &[Interval]) -> Interval {
+    let n = of.len().max(1) as f64;
+    let mut by_holder = BTreeMap::new();
+    for (&holder, blocks) in of.iter().flat_map(|i| &i.by_holder) {
+        *by_holder.entry(holder).or_default() += blocks / n;
+    }
+    Interval {
+        seconds: of.first().map_or(0.0, |i| i.seconds),
+        date: of.first().and_then(|i| i.date.clone()),
+        spoilt_blocks: of.iter().map(|i| i.spoilt_blocks).sum::<f64>() / n,
+        by_holder,
+    }
 }
 
 /// What is known of the beginning, in a sentence.

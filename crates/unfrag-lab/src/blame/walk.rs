@@ -12,13 +12,16 @@ use crate::geometry::recorded::{Question, RecordedGeometry, on_host};
 use crate::input::Input;
 use crate::input::counted::Counted;
 use crate::profile::class::Class;
+use crate::profile::refused::Refused;
+use crate::slab::names::CacheNames;
 use std::collections::BTreeMap;
-use unfrag_eras::MigrateType;
+use unfrag_eras::{Gfp, MigrateType};
 use unfrag_linux::content::Content;
 use unfrag_linux::event::page::{Cache, Slab};
-use unfrag_linux::event::{At, Block, Coverage, Flags, Kind, Page, Tracker, Unreadable};
+use unfrag_linux::event::{At, Block, Coverage, Kind, Page, Tracker, Unreadable};
 use unfrag_linux::file::Common;
 use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
+use unfrag_linux::recording::IN_INTERRUPT;
 use unfrag_linux::segments::EPOCH_OFFSET;
 
 /// The common columns that are read.
@@ -63,6 +66,8 @@ pub(crate) struct Count<'r> {
     era: Era,
     holders: Holders,
     held: Held,
+    refused: Refused,
+    cache_names: CacheNames,
     /// Frames that each holder took.
     taken: Vec<u64>,
     /// Whether the last allocation was in the window.
@@ -113,10 +118,15 @@ impl Tracker for Count<'_> {
         }
         match page {
             Some(Page::Alloc(request)) => {
-                if let Some(block) = request.block() {
+                let gfp = self.era.gfp(request.gfp.unwrap_or_default().0);
+                let by = (at.task, at.flags & IN_INTERRUPT != 0);
+                let block = request.block();
+                let class = self
+                    .refused
+                    .class(by, gfp, request.order, block.is_some(), self.era);
+                if let Some(block) = block {
                     self.is_counted = at.time >= self.first;
-                    let gfp = request.gfp.unwrap_or_default();
-                    self.alloc(on_host(block, self.held.geometry())?, gfp, at);
+                    self.alloc(on_host(block, self.held.geometry())?, gfp, class, at);
                 }
             }
             Some(Page::Free(block)) => {
@@ -195,6 +205,8 @@ impl<'r> Count<'r> {
             era: Era::of(&rec.meta.kernel_release)?,
             holders: Holders::of(rec),
             held: Held::on(geometry),
+            refused: Refused::default(),
+            cache_names: CacheNames::of(rec),
             taken: vec![],
             is_counted: false,
             new_slabs: vec![],
@@ -239,15 +251,13 @@ impl<'r> Count<'r> {
         Ok(blame)
     }
 
-    fn alloc(&mut self, block: Block, gfp: Flags, at: &At) {
+    fn alloc(&mut self, block: Block, gfp: Gfp, class: Class, at: &At) {
         let (pfn, order) = (block.pfn.0, block.order);
         let (cpu, task) = (usize::from(at.cpu), at.task);
-        let gfp = self.era.gfp(gfp.0);
         if gfp.mobility() == Some(MigrateType::Movable) {
             self.held.free(pfn, order);
             return;
         }
-        let class = Class::of_request(gfp, order, self.era);
         let holder = self.holders.of_event(task, at.flags, purpose(class));
         self.take(pfn, order, holder);
         let is_slab = matches!(class, Class::SlabReclaimable | Class::SlabUnmovable);
@@ -293,8 +303,13 @@ impl<'r> Count<'r> {
     fn name_slab(&mut self, slab: NewSlab, by_size: bool, cache: Option<&str>, size: Option<u64>) {
         let purpose = match (cache, size) {
             (Some(name), _) => format!("slab {name}"),
-            (None, Some(bytes)) if by_size => format!("slab kmalloc-{bytes}"),
-            (None, Some(bytes)) => format!("slab of objects of {bytes} bytes"),
+            (None, Some(bytes)) if by_size => {
+                format!("slab {}", self.cache_names.of_kmalloc(bytes))
+            }
+            (None, Some(bytes)) => match self.cache_names.of_objects(bytes) {
+                Some(name) => format!("slab {name}"),
+                None => format!("slab of objects of {bytes} bytes"),
+            },
             (None, None) => return,
         };
         self.rename(slab.pfn, slab.order, slab.holder, &purpose);

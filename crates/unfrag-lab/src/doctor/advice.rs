@@ -61,15 +61,23 @@ pub struct MadeHugePages {
 impl MadeHugePages {
     /// As a sentence, for huge pages of so many bytes.
     pub fn in_words(&self, size: u64) -> String {
+        let how_many = self.how_many(size);
+        match self.at_most.and(self.at_most_with_compaction) {
+            Some(_) => format!("{how_many}; for more: {}", self.more),
+            None => how_many,
+        }
+    }
+
+    /// How many it makes.
+    pub fn how_many(&self, size: u64) -> String {
         let (least, size) = (thousands(self.at_least), bytes(size));
         let (Some(most), Some(with)) = (self.at_most, self.at_most_with_compaction) else {
             return format!("of {size}, not known how many: page flags would tell");
         };
         format!(
-            "{least} to {} more of {size} by itself, up to {} with compaction after it; not enough: {}",
+            "{least} to {} more of {size} by itself, up to {} with compaction after it",
             thousands(most),
-            thousands(with),
-            self.more
+            thousands(with)
         )
     }
 }
@@ -82,6 +90,35 @@ pub struct NotGiven {
     pub advice: Advice,
     /// Of a candidate: what is needed before it is advice. Of one that was withdrawn: what speaks against it.
     pub why_not: String,
+}
+
+/// What becomes of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingVerdict {
+    /// Nothing speaks for another value, or something against it.
+    Leave,
+    /// Something speaks for another value, and more is needed before it is advised.
+    NotYet,
+    /// Another value is advised.
+    Change,
+    /// The files do not tell what it would be judged by.
+    NotJudged,
+}
+
+/// A setting, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JudgedSetting {
+    /// Its name, such as `vm.min_free_kbytes` or `transparent_hugepage/defrag`.
+    pub setting: String,
+    /// Its value; `null` if not known.
+    pub current: Option<String>,
+    /// What becomes of it.
+    pub verdict: SettingVerdict,
+    /// The other value that something speaks for; `null` if nothing does.
+    pub advised: Option<String>,
+    /// Why, as a clause; empty where nothing is to be said.
+    pub why: String,
 }
 
 /// What the numbers of a change are.

@@ -100,7 +100,7 @@ pub(super) fn advice(d: &Diagnosis, out: &mut Text) {
     not_given(&d.candidates, "not yet: ", "needs", d, out);
     not_given(&d.withdrawn, "withdrawn: ", "against it", d, out);
     for a in &d.if_more_is_needed {
-        one(a, "if more huge pages are needed: ", d, out);
+        one(a, "if more huge pages are needed: # ", d, out);
     }
     if !d.advice_lacks.is_empty() {
         let _ = writeln!(

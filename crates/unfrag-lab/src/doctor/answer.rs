@@ -15,7 +15,7 @@ const SHORT_LISTS: u32 = 100_000;
 
 /// The pool of huge pages of the size that the diagnosis counts: its file, and how many it has; the number is `None`
 /// where no file tells it.
-fn pool(d: &Diagnosis) -> (String, Option<u64>) {
+pub(super) fn pool(d: &Diagnosis) -> (String, Option<u64>) {
     if d.default_huge_page_bytes == Some(d.huge_page_bytes) {
         return ("/proc/sys/vm/nr_hugepages".into(), d.huge_pages_in_pool);
     }
@@ -159,6 +159,13 @@ pub(super) fn preparing(d: &Diagnosis, drops: bool, compacts: bool) -> Vec<Strin
         true => commands,
         false => with_short_lists(d, commands),
     }
+}
+
+/// Why commands shorten the lists of freed pages, as a clause; `None` if they do not.
+pub fn short_lists_note(commands: &str) -> Option<&'static str> {
+    commands.contains("percpu_pagelist_high_fraction").then_some(
+        "percpu_pagelist_high_fraction: else each CPU keeps freed pages for itself, and they stay in pieces",
+    )
 }
 
 /// The commands with per-CPU lists short meanwhile, where freed pages would stay on them: a fraction this large empties them

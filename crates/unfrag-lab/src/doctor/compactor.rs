@@ -84,6 +84,7 @@ pub(super) fn compacted(zone: &ZoneBlocks, rules: &CompactionRules) -> Compacted
             .map(|b| u32::from(zone.free(b, rules.emptied)))
             .collect(),
         next_target: n,
+        pieces: vec![],
         pool: Default::default(),
         pooled: 0,
         moved: 0,
@@ -134,8 +135,10 @@ struct Run<'a> {
     rules: &'a CompactionRules<'a>,
     /// Free frames of each block; isolated ones count until they are used.
     free: Vec<u32>,
-    /// The free scanner: blocks from here on were visited.
+    /// The free scanner: blocks from here on were visited, this one as far as there are `pieces`.
     next_target: usize,
+    /// Orders of its free runs that are not isolated yet, the next one last.
+    pieces: Vec<usize>,
     /// Isolated free blocks by order: the pageblock that holds them, and how many follow each other in it.
     pool: [Vec<(u32, u32)>; ORDERS],
     pooled: u64,
@@ -215,7 +218,7 @@ impl Run<'_> {
             self.isolate(1 << order, migrating);
         }
         let Some(found) = self.fitting(order) else {
-            return if self.next_target <= migrating + 1 {
+            return if self.pieces.is_empty() && self.next_target <= migrating + 1 {
                 TargetSearch::ScannersMet
             } else {
                 TargetSearch::NoneFits
@@ -253,30 +256,40 @@ impl Run<'_> {
         (usize::from(order)..ORDERS).find(|&o| !self.pool[o].is_empty())
     }
 
-    /// Moves the free scanner down until enough is isolated, or until it meets the migrate scanner.
+    /// Isolates free runs, at least one, until there are enough, or until the free scanner meets the migrate scanner. So a
+    /// folio that none is large enough for costs one of them and not all of a block.
     fn isolate(&mut self, wanted: u64, migrating: usize) {
-        let mut gained = 0;
-        while self.next_target > migrating + 1 && (gained == 0 || self.pooled < wanted.max(CLUSTER))
-        {
-            self.next_target -= 1;
-            let block = self.next_target;
-            let whole = self.free[block] as usize == BLOCK_FRAMES;
-            if whole || !self.rules.targets.get(block).is_some_and(|&t| t) {
-                continue;
+        while let Some(order) = self.next_piece(migrating) {
+            self.push(order, self.next_target as u32);
+            self.pooled += 1 << order;
+            if self.pooled >= wanted.max(CLUSTER) {
+                break;
             }
-            gained += self.isolate_block(block);
         }
     }
 
-    /// Isolates the free runs of a block, as large as their alignment allows.
-    fn isolate_block(&mut self, block: usize) -> u64 {
+    /// The order of the next free run, in the block that the free scanner is at or in one below it.
+    fn next_piece(&mut self, migrating: usize) -> Option<usize> {
+        while self.pieces.is_empty() && self.next_target > migrating + 1 {
+            self.next_target -= 1;
+            let block = self.next_target;
+            let whole = self.free[block] as usize == BLOCK_FRAMES;
+            if !whole && self.rules.targets.get(block).is_some_and(|&t| t) {
+                self.pieces = self.runs(block);
+            }
+        }
+        self.pieces.pop()
+    }
+
+    /// The orders of the free runs of a block, as large as their alignment allows, the first one last.
+    fn runs(&self, block: usize) -> Vec<usize> {
         if self.free[block] == 0 {
-            return 0;
+            return vec![];
         }
         let (first, emptied) = (block * BLOCK_FRAMES, self.rules.emptied);
         let free: [bool; BLOCK_FRAMES] =
             std::array::from_fn(|i| self.zone.is_free(first + i, emptied));
-        let mut gained = 0;
+        let mut runs = vec![];
         let mut i = 0;
         while i < BLOCK_FRAMES {
             let mut order = 0;
@@ -290,12 +303,11 @@ impl Run<'_> {
             {
                 order += 1;
             }
-            self.push(order, block as u32);
-            gained += 1 << order;
+            runs.push(order);
             i += 1 << order;
         }
-        self.pooled += gained;
-        gained
+        runs.reverse();
+        runs
     }
 }
 
@@ -372,6 +384,19 @@ mod tests {
         let old = run(words, false);
         assert_eq!(old.stopped, None);
         assert!((28..=29).contains(&old.free_blocks), "{old:?}");
+    }
+
+    #[test]
+    fn a_folio_that_fits_nowhere_costs_a_free_run_and_not_a_block() {
+        // In each block a folio of four pages, where no free run has more than two.
+        let mut words = quarter_full(40);
+        for block in words.chunks_mut(512) {
+            block[8] = LRU | COMPOUND_HEAD;
+            block[9..12].fill(LRU | COMPOUND_TAIL);
+        }
+        let done = run(words, true);
+        assert_eq!(done.stopped, None);
+        assert!((28..=29).contains(&done.free_blocks), "{done:?}");
     }
 
     #[test]

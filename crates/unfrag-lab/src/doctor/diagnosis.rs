@@ -2,7 +2,7 @@
 //!
 //! Invariant: what could not be seen is `null`, never 0.
 
-use super::advice::{Advice, NotGiven};
+use super::advice::{Advice, JudgedSetting, NotGiven};
 use super::atomic::AtomicRisk;
 use super::compactor::StuckFolio;
 use super::features::Features;
@@ -17,6 +17,7 @@ use super::withheld::{Pins, Withheld};
 use super::work::Work;
 use crate::geometry::PageSizeFrom;
 use crate::host::Unread;
+use crate::host::amounts::Amounts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,6 +44,10 @@ pub struct Diagnosis {
     pub default_huge_page_bytes: Option<u64>,
     /// Bytes of page cache and reclaimable slab by meminfo; `null` without it, or if it lacks a part of them.
     pub reclaimable_bytes: Option<u64>,
+    /// How large the host is.
+    pub memory: Amounts,
+    /// Bytes of slab that can be reclaimed, by meminfo: at best, as an object in use keeps its slab. `null` without it.
+    pub reclaimable_slab_bytes: Option<u64>,
     /// Seconds since boot.
     pub uptime_seconds: Option<f64>,
     /// One for each node.
@@ -92,6 +97,8 @@ pub struct Diagnosis {
     pub features: Features,
     /// Settings that were read: sysctls by their names below `vm`, `thp_enabled` and `thp_defrag`.
     pub settings: BTreeMap<String, String>,
+    /// The settings that decide most, those that are advised and those that may be: whether to change them.
+    pub judged_settings: Vec<JudgedSetting>,
     /// What was not seen, so that advice may be missing: sysctls, counters.
     pub advice_lacks: Vec<&'static str>,
     /// What a reader must know.

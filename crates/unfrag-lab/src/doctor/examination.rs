@@ -13,6 +13,7 @@ use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::BLOCK_FRAMES;
 use super::history;
 use super::hugetlb::{self, Pool};
+use super::judged_settings;
 use super::late_memory;
 use super::memory_blocks;
 use super::obstacles::obstacles;
@@ -27,6 +28,7 @@ use super::work;
 use super::zone_blocks::ZoneBlocks;
 use crate::era::Era;
 use crate::error::Result;
+use crate::host::amounts::Amounts;
 use crate::host::{Host, Unread, Zone, settings};
 use crate::report::number::{bytes, free_of};
 use std::sync::Arc;
@@ -107,6 +109,8 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         huge_order: geometry.huge_order,
         default_huge_page_bytes: geometry.default_huge_page,
         reclaimable_bytes: reclaimable(host),
+        memory: Amounts::of(host),
+        reclaimable_slab_bytes: host.meminfo_bytes("SReclaimable"),
         uptime_seconds: e.uptime,
         nodes: nodes
             .iter()
@@ -136,6 +140,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         memory_blocks: unpluggable,
         features: e.features.clone(),
         settings: host.settings.clone(),
+        judged_settings: vec![],
         advice_lacks: lacks(e),
         notes,
         unread,
@@ -148,6 +153,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     diagnosis.advice = ruling.advice;
     diagnosis.candidates = ruling.candidates;
     diagnosis.withdrawn = ruling.withdrawn;
+    diagnosis.judged_settings = judged_settings::judged(&diagnosis);
     Ok(Examined { diagnosis, blocks })
 }
 

@@ -1,12 +1,16 @@
 //! The first screen: whether anything is wrong, why, and what to do, for somebody who has never seen a [`Diagnosis`].
 //!
 //! Invariant: what happens while the host is watched and what happened since boot are never in one sentence; every number
-//! is one of the diagnosis; below `DO:` a line is a command, or a comment of the shell.
+//! is one of the diagnosis, or a bound of the gate; below `DO:` a line is a command, or a comment of the shell, and nothing
+//! stands there that need not be done.
 
+use super::advice::{JudgedSetting, Lasts, SettingVerdict};
 use super::advice_text::while_watched;
 use super::answer::what_would_tell;
+pub use super::asked::Asked;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::frames::FrameUse;
+use super::gate::means::Means;
 use super::history;
 use super::to_do;
 use crate::report::number::{bytes, duration, percent, thousands};
@@ -17,28 +21,9 @@ use std::fmt::Write as _;
 /// Zones that are named as fragmented or short.
 const ZONES: usize = 3;
 /// Slab caches that are named.
-const CACHES: usize = super::slabs::LARGEST;
+const CACHES: usize = unfrag_linux::procfs::slabinfo::LARGEST;
 /// Zones with less than this share of memory say nothing of the cause, as DMA is never whole.
 const SMALL: u64 = 20;
-/// Settings that decide most, in this order.
-const SETTINGS: [&str; 4] = [
-    "thp_enabled",
-    "thp_defrag",
-    "compaction_proactiveness",
-    "min_free_kbytes",
-];
-
-/// What the diagnosis was asked of.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// Whether it is of this host, as it is now; a recording or a copy is of another moment.
-    pub is_now: bool,
-    /// The command that asked, as a shell takes it.
-    pub command: &'a str,
-    /// Whether all tables stand below.
-    pub has_tables: bool,
-}
-
 /// The first screen.
 pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
     let mut out = Text::new();
@@ -49,13 +34,20 @@ pub fn render(d: &Diagnosis, asked: Asked, screen: &Screen) -> Text {
         paragraph(&mut out, screen, "  ", &risk);
     }
     let size = format!("HUGE PAGES of {}: ", bytes(d.huge_page_bytes));
-    paragraph(&mut out, screen, &size, &huge_pages(d, asked.is_now));
-    paragraph(&mut out, screen, "CAUSE: ", &cause(d));
-    paragraph(&mut out, screen, "  ", &caches(d).unwrap_or_default());
+    paragraph(&mut out, screen, &size, &huge_pages(d, &asked));
+    // Where nothing fails there is no cause to look for.
+    let is_fine = !is_failing(d) && is_fine(d);
+    match is_failing(d) {
+        true => paragraph(&mut out, screen, "CAUSE: ", &cause(d)),
+        false => paragraph(&mut out, screen, "STATE: ", &state(d, is_fine)),
+    }
+    if !is_fine {
+        paragraph(&mut out, screen, "  ", &caches(d).unwrap_or_default());
+    }
     for w in d.withheld.iter().filter(|w| is_set_aside(&w.name)) {
         paragraph(&mut out, screen, "SET ASIDE: ", &printable(&w.text));
     }
-    to_do::push(d, asked.command, screen, &mut out);
+    to_do::push(d, asked, screen, &mut out);
     let since = format!("HISTORY {}: ", history::head(&d.history));
     paragraph(&mut out, screen, &since, &past(d));
     paragraph(&mut out, screen, "SETTINGS: ", &settings(d));
@@ -89,9 +81,13 @@ fn title(d: &Diagnosis, is_now: bool) -> String {
     if let Some(release) = &d.kernel_release {
         let _ = write!(out, ", kernel {}", printable(release));
     }
-    let managed: Option<u64> = d.zones.iter().map(|z| z.managed_pages).sum();
-    if let Some(pages) = managed.filter(|&n| n > 0) {
-        let _ = write!(out, ", {}", bytes(pages.saturating_mul(d.page_size)));
+    let managed = || -> Option<String> {
+        let pages = d.zones.iter().map(|z| z.managed_pages).sum::<Option<u64>>();
+        let pages = pages.filter(|&n| n > 0)?;
+        Some(bytes(pages.saturating_mul(d.page_size)))
+    };
+    if let Some(whole) = d.memory.whole().or_else(managed) {
+        let _ = write!(out, ", {whole}");
     }
     if let Some(seconds) = d.uptime_seconds {
         let _ = write!(out, ", up {}", long(seconds));
@@ -148,6 +144,13 @@ const SIGNS: [Sign; 5] = [
         none: "none had to compact (move pages together)",
     },
 ];
+
+/// Whether anything is wrong: a zone is short, requests are at risk, or something failed or waited while the host was watched.
+fn is_failing(d: &Diagnosis) -> bool {
+    let is_short = d.zones.iter().any(|z| z.below.is_some());
+    let fails = |s: &Sign| while_watched(d, s.counter).is_some_and(|n| n > 0);
+    is_short || !at_risk(d).is_empty() || SIGNS.iter().any(fails)
+}
 
 /// Whether anything is wrong at this moment.
 fn happening(d: &Diagnosis, is_now: bool) -> String {
@@ -245,32 +248,60 @@ fn at_risk(d: &Diagnosis) -> Vec<String> {
     bad.take(2).map(one).collect()
 }
 
-fn huge_pages(d: &Diagnosis, is_now: bool) -> String {
+fn huge_pages(d: &Diagnosis, asked: &Asked) -> String {
     if d.zones.is_empty() {
         return "not judged, as no file tells of the zones.".into();
     }
     let f = &d.huge_pages;
     let size = |n: u64| bytes(n.saturating_mul(d.huge_page_bytes));
     // Not all that is free can be had: zones keep some for the kernel.
-    let when = if is_now {
+    let when = if asked.is_now {
         "can be had now"
     } else {
         "could be had then"
     };
+    let added = match d.memory.added_when_asked() {
+        Some(n) => format!(", of which the kernel adds {} when asked", bytes(n)),
+        None => String::new(),
+    };
     let mut out = match (f.now, f.now_at_most) {
-        (Some(n), _) => format!("{} {when} ({})", thousands(n), size(n)),
-        (None, Some(n)) => format!("at most {} {when} ({})", thousands(n), size(n)),
+        (Some(n), _) => format!("{} {when} ({}{added})", thousands(n), size(n)),
+        (None, Some(n)) => format!("at most {} {when} ({}{added})", thousands(n), size(n)),
         (None, None) => format!("how many {when} is not known"),
+    };
+    let within = |n: u64, means: Means| {
+        let room = asked.rooms.map(|all| all[means as usize]);
+        let Some((least, most)) = room.and_then(|r| Some((r.at_least, r.at_most?))) else {
+            return thousands(n);
+        };
+        match (least <= n && n <= most, least == most) {
+            (true, true) => thousands(n),
+            (true, false) => format!(
+                "{} ({} to {})",
+                thousands(n),
+                thousands(least),
+                thousands(most)
+            ),
+            // What the gate takes off for what is used again at once.
+            (false, _) => format!("{} to {}", thousands(least), thousands(most)),
+        }
     };
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
         (Some(c), Some(r), Some(a)) => {
             let _ = write!(
                 out,
-                "; by the model {} after compaction (pages are moved together); {} if caches are dropped too; {} by asking again and again.",
-                thousands(c),
-                thousands(r),
-                thousands(a)
+                "; by the model {} after compaction (pages are moved together), {} if caches are dropped first",
+                within(c, Means::Compact),
+                within(r, Means::DropCompact)
             );
+            if a > r {
+                let again = thousands(a);
+                let _ = write!(
+                    out,
+                    ", {again} by writing vm.nr_hugepages until it grows no more"
+                );
+            }
+            out.push('.');
         }
         _ => match f.at_most {
             Some(most) => {
@@ -288,7 +319,8 @@ fn huge_pages(d: &Diagnosis, is_now: bool) -> String {
     out
 }
 
-fn cause(d: &Diagnosis) -> String {
+/// Zones that are large enough to say something, with the percent of free memory outside huge pages, the worst first.
+fn by_score(d: &Diagnosis) -> Vec<(&ZoneDiagnosis, u64)> {
     let all = d.zones.iter().filter_map(|z| z.managed_pages);
     let all = all.fold(0, u64::saturating_add);
     let mut judged: Vec<(&ZoneDiagnosis, u64)> = d
@@ -299,20 +331,75 @@ fn cause(d: &Diagnosis) -> String {
         .filter_map(|z| Some((z, z.extfrag_for_order_9?)))
         .collect();
     judged.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
-    let Some(&(_, worst)) = judged.first() else {
-        return match d.zones.is_empty() {
-            true => "not judged, as no file tells of the zones.".into(),
-            false => "not known, as no file tells free blocks by size.".into(),
-        };
+    judged
+}
+
+/// Whether nearly all that is free can be had as huge pages. A zone in pieces does no harm where others have enough, or the
+/// kernel adds some when asked.
+fn is_fine(d: &Diagnosis) -> bool {
+    let had = d
+        .huge_pages
+        .now
+        .map(|n| n.saturating_mul(d.huge_page_bytes));
+    match (had, d.memory.free()) {
+        (Some(had), Some(free)) => had > 0 && had >= free / 100 * (100 - LITTLE),
+        _ => by_score(d)
+            .first()
+            .is_some_and(|(_, worst)| *worst < LITTLE),
+    }
+}
+
+/// How fragmented memory is, where nothing fails.
+fn state(d: &Diagnosis, is_fine: bool) -> String {
+    let judged = by_score(d);
+    let is_little = judged.first().is_none_or(|(_, worst)| *worst < LITTLE);
+    let unharmed = match is_fine || is_little {
+        true => "",
+        false => "; nothing is known to fail of it",
     };
+    let Some(how) = fragmented(d, &judged, unharmed) else {
+        return unknown(d);
+    };
+    match (is_fine, d.huge_pages.now) {
+        (true, Some(n)) => format!("fine: {} huge pages can be had; {how}.", thousands(n)),
+        (true, None) => format!("fine: {how}."),
+        (false, _) => format!("{how}{}.", stays(d)),
+    }
+}
+
+/// Why it fails.
+fn cause(d: &Diagnosis) -> String {
+    let judged = by_score(d);
+    let Some(how) = fragmented(d, &judged, "") else {
+        return unknown(d);
+    };
+    match judged[0].1 < LITTLE {
+        true => format!("not fragmentation: {how}{}.", stays(d)),
+        false => format!("{how}{}.", stays(d)),
+    }
+}
+
+fn unknown(d: &Diagnosis) -> String {
+    match d.zones.is_empty() {
+        true => "not judged, as no file tells of the zones.".into(),
+        false => "not known, as no file tells free blocks by size.".into(),
+    }
+}
+
+/// Percent of free memory outside huge pages up to which it is little fragmented.
+const LITTLE: u64 = 20;
+
+/// How fragmented memory is where it is worst, as a clause with another after it; `None` where no file tells.
+fn fragmented(d: &Diagnosis, judged: &[(&ZoneDiagnosis, u64)], then: &str) -> Option<String> {
+    let &(_, worst) = judged.first()?;
     let size = bytes(d.huge_page_bytes);
     let how = match worst {
-        0..20 => "none to look for: free memory is little fragmented",
-        20..60 => "free memory is fragmented",
+        0..LITTLE => "free memory is little fragmented",
+        LITTLE..60 => "free memory is fragmented",
         _ => "free memory is badly fragmented",
     };
     // A zone that is less fragmented than the worst is no part of that verdict.
-    let of = |score: u64| [20, 60].iter().filter(|&&from| score >= from).count();
+    let of = |score: u64| [LITTLE, 60].iter().filter(|&&from| score >= from).count();
     let (bad, others): (Vec<_>, Vec<_>) = judged
         .iter()
         .take(ZONES)
@@ -331,21 +418,26 @@ fn cause(d: &Diagnosis) -> String {
     if !less.is_empty() {
         let _ = write!(out, " (only {})", less.join(", "));
     }
-    if let Some(gained) = gained(d).filter(|_| worst >= 20) {
+    out += then;
+    if let Some(gained) = gained(d).filter(|_| worst >= LITTLE) {
         let _ = write!(out, ". {gained}");
     }
-    if let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) {
-        let _ = write!(
-            out,
-            ". Cannot be moved: {}, {} in {} of {} blocks, in {} of these alone",
-            kind(o),
-            bytes(o.pages.saturating_mul(d.page_size)),
-            thousands(o.blocks),
-            thousands(blocks),
-            thousands(o.blocks_alone)
-        );
-    }
-    out + "."
+    Some(out)
+}
+
+/// What cannot be moved, as a sentence to add.
+fn stays(d: &Diagnosis) -> String {
+    let (Some(o), Some(blocks)) = (worst_obstacle(d), blocks(d)) else {
+        return String::new();
+    };
+    format!(
+        ". Cannot be moved: {}, {} in {} of {} blocks; in {} of them nothing else is in the way",
+        kind(o),
+        bytes(o.pages.saturating_mul(d.page_size)),
+        thousands(o.blocks),
+        thousands(blocks),
+        thousands(o.blocks_alone)
+    )
 }
 
 /// What could be made whole again, where that is more than the worst obstacle alone keeps from being so: then it is no
@@ -412,10 +504,20 @@ fn caches(d: &Diagnosis) -> Option<String> {
         .take(CACHES)
         .map(|s| {
             let size = bytes(s.pages.saturating_mul(d.page_size));
-            format!("{} {size} ({} in use)", printable(&s.name), percent(s.used))
+            format!(
+                "{} {size} ({} allocated)",
+                printable(&s.name),
+                percent(s.used)
+            )
         })
         .collect();
-    (!each.is_empty()).then(|| format!("Large slab caches: {}.", each.join(", ")))
+    let frees = d.reclaimable_slab_bytes.map_or(String::new(), |n| {
+        format!(
+            "; allocated is not in use: dropping caches frees {} of all slab at best",
+            bytes(n)
+        )
+    });
+    (!each.is_empty()).then(|| format!("Large slab caches: {}{frees}.", each.join(", ")))
 }
 
 /// Memory that is of no use to anybody as long as it is set aside.
@@ -453,20 +555,52 @@ fn past(d: &Diagnosis) -> String {
 }
 
 fn settings(d: &Diagnosis) -> String {
-    let each: Vec<String> = SETTINGS
+    let now = |s: &JudgedSetting| match &s.current {
+        Some(value) => format!("{}={}", printable(&s.setting), printable(value)),
+        None => printable(&s.setting),
+    };
+    let one = |s: &JudgedSetting| {
+        let why = printable(&s.why);
+        let colon = if why.is_empty() { "" } else { ": " };
+        let to = s
+            .advised
+            .as_deref()
+            .map_or(String::new(), |to| format!(" {}", printable(to)));
+        let what = match s.verdict {
+            SettingVerdict::Leave => format!("{why}: leave it"),
+            SettingVerdict::NotYet => format!("not yet{to}{colon}{why}"),
+            SettingVerdict::Change => format!("to{to}: see DO"),
+            SettingVerdict::NotJudged => format!("not judged{colon}{why}"),
+        };
+        format!("{} ({what})", now(s))
+    };
+    let is_plain = |s: &&JudgedSetting| s.verdict == SettingVerdict::Leave && s.why.is_empty();
+    let mut each: Vec<String> = d
+        .judged_settings
         .iter()
-        .filter_map(|name| {
-            let value = printable(d.settings.get(*name)?);
-            Some(match name.strip_prefix("thp_") {
-                Some(name) => format!("transparent_hugepage/{name}={value}"),
-                None => format!("vm.{name}={value}"),
-            })
-        })
+        .filter(|s| !is_plain(s))
+        .map(one)
         .collect();
-    match each.is_empty() {
-        true => "not read, so not judged.".into(),
-        false => each.join(", "),
+    let plain: Vec<String> = d.judged_settings.iter().filter(is_plain).map(now).collect();
+    if !plain.is_empty() {
+        each.push(format!("leave as they are {}", plain.join(", ")));
     }
+    if each.is_empty() {
+        return "not read, so not judged.".into();
+    }
+    let mut out = each.join("; ") + ".";
+    // What each of them lacks is said once where it is the same.
+    let settings = d
+        .candidates
+        .iter()
+        .filter(|n| n.advice.lasts == Lasts::Setting);
+    let mut lacks: Vec<&str> = settings.map(|n| n.why_not.as_str()).collect();
+    lacks.sort_unstable();
+    lacks.dedup();
+    if !lacks.is_empty() {
+        let _ = write!(out, " Not yet: it needs {}.", printable(&lacks.join("; ")));
+    }
+    out
 }
 
 /// The files that were not read, those with one reason together.

@@ -10,10 +10,10 @@
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
 //! - [`watch`]: what was counted while the host was watched; [`history`]: what happened since boot.
-//! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `thp_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; `needs`: whether large blocks are wanted; [`predict`]: what a replay predicts for it.
+//! - [`advice`]: what to do; `advice_rules`, `setting_advice`, `setting_values`, `thp_advice`, `room_advice`: when each is advised; `standing`: what evidence it needs; [`judged_settings`]: what becomes of each setting; `needs`: whether large blocks are wanted; [`predict`]: what a replay predicts for it.
 //! - [`withheld`]: memory that is not for everybody; [`hugetlb`]: pools; [`memory_blocks`]: what cannot be unplugged; [`features`]: what else reclaims.
 //! - [`examine`] (`examination`, `examined`): all of it in order. `late_memory`: memory that no zone manages yet. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
-//! - [`first_screen`], `to_do`: the answer for people; [`text`], `advice_text`, `answer`, [`map`]: all that it is by.
+//! - [`first_screen`], `to_do`, `asked`: the answer for people; [`text`], `advice_text`, `answer`, [`map`]: all that it is by.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
 //! it. What could not be seen is `null` and named in `unread`, never guessed, and never counts as all-clear.
@@ -22,6 +22,7 @@ pub mod advice;
 mod advice_rules;
 mod advice_text;
 mod answer;
+mod asked;
 pub mod atomic;
 pub mod compactor;
 pub mod diagnosis;
@@ -35,16 +36,18 @@ pub mod frames;
 pub mod gate;
 pub mod history;
 pub mod hugetlb;
+pub mod judged_settings;
 mod late_memory;
 pub mod map;
 pub mod memory_blocks;
 mod needs;
 mod obstacles;
 pub mod predict;
-mod proactive;
+pub(crate) mod proactive;
 mod roles;
 mod room_advice;
 mod setting_advice;
+pub(crate) mod setting_values;
 mod shortage;
 pub mod slabs;
 mod standing;

@@ -1,20 +1,22 @@
 //! What a replay of a recording predicts for a piece of advice.
 //!
-//! The recording is replayed twice by the model of its own kernel, from one starting state: with the current
-//! value of the setting, and with the value advised. The difference is the effect of the setting.
+//! The recording is replayed by the model of its own kernel as `unfrag replay --set` does, with the value advised, beside its
+//! replay as it was; one that was made with the value advised, with the current value. What is said of it is what `unfrag replay` says: its sentence, and where that cannot say, nothing.
 //!
 //! A replay is evidence: where it shows no gain, the advice is withdrawn; where it shows one, it makes up for readings that a
 //! candidate lacks.
 //!
-//! Invariant: only what the model has is predicted. A setting that it lacks gets a sentence, never a number.
+//! Invariant: only what the model has is predicted, and a number only where a what-if has a verdict on it. All else gets a
+//! sentence that says why not.
 
 use super::advice::{Advice, Change, Lasts, NotGiven, Predicted, Sure, Unit};
 use super::diagnosis::Diagnosis;
 use crate::era::settings::Setting;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::Input;
 use crate::replay::answer::report::KernelReport;
 use crate::replay::answer::{LEAST_SHARE, NoWatch, Options, replay};
+use crate::replay::view::said::{Says, Told};
 use crate::report::number;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::share::Share;
@@ -60,18 +62,11 @@ fn gains(a: &Advice) -> bool {
 /// What a replay says against advice: that nothing would be served better. Where that cannot be said, it says nothing.
 fn against(a: &Advice, name: &str) -> Option<String> {
     let p = a.predicted.as_ref()?;
-    let [from, to] = p.free_huge_blocks;
+    let said = a.prediction.as_ref()?;
     (!p.gains() && p.cannot_say.is_none()).then(|| {
         format!(
-            "a replay of {name} with {} serves nothing better than with {}: {} free huge pages at its end instead of {}, {} failed requests instead of {}, {} stalls instead of {}",
-            p.to,
-            p.from,
-            number::thousands(to),
-            number::thousands(from),
-            number::thousands(p.failures[1]),
-            number::thousands(p.failures[0]),
-            number::thousands(p.stalls[1]),
-            number::thousands(p.stalls[0]),
+            "a replay of {name} with {} shows nothing that is served better than with {}: {said}",
+            p.to, p.from
         )
     })
 }
@@ -121,8 +116,8 @@ fn one(mut a: Advice, little: Option<f64>, recording: &Recording, name: &str) ->
                 return Ok(a);
             };
             match compare(recording, name, setting, &from, value)? {
-                Ok(p) => {
-                    a.prediction = Some(in_words(&p));
+                Ok((p, said)) => {
+                    a.prediction = Some(said);
                     a.predicted = Some(p);
                 }
                 Err(why) => a.prediction = Some(why),
@@ -132,49 +127,80 @@ fn one(mut a: Advice, little: Option<f64>, recording: &Recording, name: &str) ->
     Ok(a)
 }
 
+/// The numbers and the sentence of a replay with another value; else why there are none.
+type Compared = std::result::Result<(Predicted, String), String>;
+
 fn compare(
     recording: &Recording,
     name: &str,
     setting: &str,
     from: &str,
     to: &str,
-) -> Result<std::result::Result<Predicted, String>> {
-    let run = |value: &str| -> Result<KernelReport> {
+) -> Result<Compared> {
+    let ask = |value: &str| {
         let options = Options {
             set: vec![Setting {
                 name: setting.to_owned(),
                 value: value.to_owned(),
                 at: None,
             }],
-            // One member each, so that the two runs differ in the setting alone.
-            members: Some(1),
             ..Options::default()
         };
-        let report = replay(recording, name, &options, &mut NoWatch)?;
-        let kernel = report.kernels.into_iter().next();
-        kernel.ok_or_else(|| Error::lacking("a replay of it has no answer"))
+        replay(recording, name, &options, &mut NoWatch)
     };
-    let both = [(from, run(from)?), (to, run(to)?)];
-    for (value, kernel) in &both {
-        if let Some(why) = &kernel.broke_down {
-            return Ok(Err(format!("no answer with {value}: {why}")));
-        }
+    let mut report = ask(to)?;
+    // What was recorded with the value advised is compared with the current one.
+    let advised_was_recorded = report.own.is_none();
+    if advised_was_recorded {
+        report = ask(from)?;
     }
-    let asked = both[1].1.what_if.as_ref();
-    let change = asked.and_then(|w| w.changes.iter().find(|c| c.name == "free_huge_blocks_end"));
-    let cannot_say = change.filter(|c| c.verdict.is_none()).and_then(|c| c.bar);
-    let ends = both.map(|(_, kernel)| End::of(&kernel));
-    Ok(Ok(Predicted {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        free_huge_blocks: ends.each_ref().map(|e| e.free_huge_blocks),
-        failures: ends.each_ref().map(|e| e.failures),
-        stalls: ends.each_ref().map(|e| e.stalls),
-        free_pages: ends.each_ref().map(|e| e.free_pages),
-        thp_fault_alloc: ends.each_ref().map(|e| e.thp_fault_alloc),
-        pgmigrate_success: ends.each_ref().map(|e| e.pgmigrate_success),
-        cannot_say,
-    }))
+    let told = Told::of(&report).answer;
+    let (Some(own), [asked], [answer]) = (&report.own, &report.kernels[..], &told.kernels[..])
+    else {
+        return Ok(Err(format!(
+            "no replay of this recording shows {setting} at {to} beside {from}"
+        )));
+    };
+    let sentence = answer.sentences.first().cloned().unwrap_or_default();
+    if let Some(why) = &told.cannot_say {
+        return Ok(Err(why.clone()));
+    }
+    if !matches!(answer.says, Says::Differs | Says::Same) {
+        return Ok(Err(sentence));
+    }
+    let change = |name: &str| {
+        let mut changes = asked.what_if.iter().flat_map(|w| &w.changes);
+        changes.find(|c| c.name == name)
+    };
+    // Of what nothing is said, the value advised has as much as the one that was.
+    let said = |names: &[&str], of: [u64; 2]| {
+        let mut changes = names.iter().map(|n| change(n));
+        match changes.all(|c| c.is_some_and(|c| c.verdict.is_some())) {
+            true => of,
+            false => [of[0]; 2],
+        }
+    };
+    let mut ends = [own, asked].map(End::of);
+    if advised_was_recorded {
+        ends.reverse();
+    }
+    let pair = |of: fn(&End) -> u64| ends.each_ref().map(of);
+    let free = change("free_huge_blocks_end");
+    Ok(Ok((
+        Predicted {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            free_huge_blocks: said(&["free_huge_blocks_end"], pair(|e| e.free_huge_blocks)),
+            // Failures of a model were never held against those of a real kernel.
+            failures: said(&["failures"], pair(|e| e.failures)),
+            stalls: said(&["allocstall", "compact_stall"], pair(|e| e.stalls)),
+            free_pages: said(&["free_pages_end"], pair(|e| e.free_pages)),
+            thp_fault_alloc: said(&["thp_fault_alloc"], pair(|e| e.thp_fault_alloc)),
+            pgmigrate_success: said(&["pgmigrate_success"], pair(|e| e.pgmigrate_success)),
+            cannot_say: free.filter(|c| c.verdict.is_none()).and_then(|c| c.bar),
+        },
+        sentence,
+    )))
 }
 
 /// What a replay came to.
@@ -202,28 +228,6 @@ impl End {
     }
 }
 
-fn in_words(p: &Predicted) -> String {
-    let pair = |[a, b]: [u64; 2]| {
-        format!(
-            "{} instead of {}",
-            number::thousands(b),
-            number::thousands(a)
-        )
-    };
-    let cannot_say = p.cannot_say.map_or_else(String::new, |[low, high]| {
-        format!("; whether a real host would have more or fewer free huge pages cannot be said ({low} to {high})")
-    });
-    format!(
-        "at the end of the recording {} free huge pages with {} than with {}, {} failed requests, {} pages moved by \
-         compaction{cannot_say}",
-        pair(p.free_huge_blocks),
-        p.to,
-        p.from,
-        pair(p.failures),
-        pair(p.pgmigrate_success)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +243,7 @@ mod tests {
             change: None,
             cost: String::new(),
             huge_pages: None,
-            prediction: None,
+            prediction: Some("no difference that can be told".into()),
             predicted: Some(predicted),
         }
     }
@@ -263,7 +267,7 @@ mod tests {
     fn a_replay_that_shows_no_gain_speaks_against_advice() {
         let why = against(&advice(same()), "host.unfrag").unwrap();
         assert!(
-            why.contains("4,250 free huge pages at its end instead of 4,250"),
+            why.contains("with 80 shows nothing that is served better than with 20: no difference"),
             "{why}"
         );
         let worse = Predicted {

@@ -17,11 +17,21 @@ pub fn proactive_marks(proactiveness: u64, era: Era) -> [u64; 2] {
 
 /// The score of a node: the percent of free memory outside blocks of `order`, weighted by the size of each zone; `None` if a
 /// zone does not tell. `spec: 5.5`
-pub fn score<'a>(zones: impl Iterator<Item = &'a Zone> + Clone, order: u8) -> Option<u64> {
-    let all: Option<u64> = zones.clone().map(|z| z.told("present")).sum();
-    let part = |z: &Zone| {
-        let outside = z.outside(order)?;
-        Some((u128::from(z.told("present")?) * u128::from(outside) / u128::from(all? + 1)) as u64)
+pub fn score<'a>(zones: impl Iterator<Item = &'a Zone>, order: u8) -> Option<u64> {
+    let each: Option<Vec<(u64, u64)>> = zones
+        .map(|z| Some((z.told("present")?, z.outside(order)?)))
+        .collect();
+    Some(score_of(&each?))
+}
+
+/// The score of a node by the pages that its zones have and the percent of free memory outside large blocks in each.
+/// `spec: 5.5`
+pub(crate) fn score_of(zones: &[(u64, u64)]) -> u64 {
+    let all = zones
+        .iter()
+        .fold(0, |sum: u64, (present, _)| sum.saturating_add(*present));
+    let part = |(present, outside): &(u64, u64)| {
+        (u128::from(*present) * u128::from(*outside) / (u128::from(all) + 1)) as u64
     };
-    zones.map(part).sum()
+    zones.iter().map(part).sum()
 }

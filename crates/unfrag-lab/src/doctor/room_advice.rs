@@ -187,7 +187,7 @@ fn made_of_slab(d: &Diagnosis, e: &Evidence, slab: &Obstacle) -> MadeHugePages {
     let (now, all) = (f.now, f.after_reclaim.max(f.by_asking_again));
     let more = match now.zip(all).filter(|(now, all)| all > now) {
         Some((now, all)) => format!(
-            "unfrag doctor --huge {all} has the commands for {} in all, without slab; now there are {}",
+            "drop page cache too, then compact ({} in all by the model; now there are {})",
             thousands(all),
             thousands(now)
         ),

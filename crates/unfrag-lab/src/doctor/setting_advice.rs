@@ -9,6 +9,7 @@ use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::needs::{in_vain_clause, in_vain_since_boot, needs, wants_large};
 use super::proactive::{proactive_marks, score};
+use super::setting_values::{self, Marked};
 use super::standing::{REPLAY, Standing, of_setting, of_state};
 use super::watch::Watch;
 use crate::era::Era;
@@ -86,11 +87,9 @@ pub(super) fn atomic_reserve(d: &Diagnosis, e: &Evidence, era: Era) -> Judged {
     let sum = |of: fn(&ZoneDiagnosis) -> Option<u64>| d.zones.iter().map(of).sum::<Option<u64>>();
     let (managed, free) = (sum(|z| z.managed_pages)?, sum(|z| z.free_pages)?);
     let can_be_free = kib(free).saturating_add(d.reclaimable_bytes.unwrap_or(0) / 1024);
-    // Twice as much, but never more than a twentieth of memory. More than can be free would be below its marks for good.
-    let value = current.saturating_mul(2).min(kib(managed) / 20);
-    if value <= current || value > can_be_free {
-        return None;
-    }
+    // More than can be free would be below its marks for good.
+    let value =
+        setting_values::min_free_kbytes(current, kib(managed)).filter(|&n| n <= can_be_free)?;
     let rules = &preset(era.preset())?.rules;
     let standing = of_state(e, |zones| {
         let of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == worst.node).collect();
@@ -208,10 +207,6 @@ pub(super) fn unevictable(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Judged 
 
 /// A `compaction_proactiveness` at which compaction begins at the scores that the host has all the time.
 pub(super) fn proactive(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch) -> Judged {
-    /// Few values, so that a score which moves a little leads to no other one.
-    const STEPS: [u64; 3] = [20, 50, 80];
-    /// A score so near above the beginning of compaction would be below it at times.
-    const NEAR: u64 = 5;
     let now = e.setting("compaction_proactiveness")?;
     let node = d.nodes.iter().max_by_key(|n| n.score)?;
     let last = node.score?;
@@ -229,9 +224,7 @@ pub(super) fn proactive(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch) ->
     if now > 0 && most > begins(now) {
         return None;
     }
-    let value = STEPS
-        .into_iter()
-        .find(|&p| p > now && begins(p).saturating_add(NEAR) <= least)?;
+    let value = setting_values::compaction_proactiveness(now, least, era)?;
     let [low, high] = proactive_marks(value, era);
     let of = |z: &&ZoneDiagnosis| z.node == node.node;
     let pages: Option<u64> = d.zones.iter().filter(of).map(|z| z.free_pages).sum();
@@ -276,8 +269,6 @@ pub(super) fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch)
     const DEFAULT: u64 = 10;
     /// Stalls a second from which it is worth it.
     const RATE: f64 = 1.0;
-    /// Three hundredths of memory.
-    const MOST: u64 = 300;
     if !era.is_at_least(4, 6) || !has(e, "watermark_scale_factor") {
         return None;
     }
@@ -288,25 +279,23 @@ pub(super) fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era, watch: &Watch)
             .is_some_and(|n| n as f64 >= RATE * step.seconds)
     })?;
     let seconds = watch.watched().seconds?;
-    // The low mark is above min by a share of the zone, a quarter of min at least.
-    let gap = |z: &Zone, factor: u64| {
-        let part = u128::from(z.managed?) * u128::from(factor) / 10_000;
-        Some((part as u64).max(unboosted(z, "min")? / 4))
+    let marked = |z: &Zone| {
+        Some(Marked {
+            managed: z.managed?,
+            min: unboosted(z, "min")?,
+        })
     };
-    let zones = || e.host.zones.iter().filter(|_| e.host.gaps().is_empty());
-    let gaps = |factor: u64| zones().map(|z| gap(z, factor)).sum::<Option<u64>>();
-    let min: Option<u64> = zones().map(|z| unboosted(z, "min")).sum();
-    // A quarter of a large min may be more than a small share: then a larger one.
-    let doubles = |&value: &u64| {
-        let known = gaps(now).zip(gaps(value)).filter(|(from, _)| *from > 0);
-        value > now && known.is_none_or(|(from, to)| to / 2 >= from)
+    let zones = e.host.zones.iter().filter(|_| e.host.gaps().is_empty());
+    let zones: Option<Vec<Marked>> = zones.map(marked).collect();
+    let value = setting_values::watermark_scale_factor(now, zones.as_deref())?;
+    let low = |factor: u64| {
+        let all = zones.iter().flatten();
+        all.fold(0u64, |sum, z| {
+            sum.saturating_add(z.min).saturating_add(z.gap(factor))
+        })
     };
-    let steps = [now.saturating_mul(5), 100, 200, MOST];
-    let value = steps.into_iter().filter(|&v| v <= MOST).find(doubles)?;
-    let marks = min
-        .zip(gaps(now).zip(gaps(value)))
-        .filter(|(min, _)| *min > 0);
-    let marks = marks.map(|(min, (from, to))| (min.saturating_add(from), min.saturating_add(to)));
+    let has_marks = zones.iter().flatten().any(|z| z.min > 0);
+    let marks = has_marks.then(|| (low(now), low(value)));
     let size = |pages: u64| pages.saturating_mul(d.page_size);
     let advice = sysctl(
         e,

@@ -8,11 +8,10 @@ use crate::report::number::thousands;
 use serde::Serialize;
 use std::collections::HashMap;
 use unfrag_linux::procfs::SlabInfo;
+use unfrag_linux::procfs::slabinfo::pages_of_large;
 
 /// Caches that are shown for their growth, or size.
 const SHOWN: usize = 8;
-/// Caches that are shown for their size, however they grew.
-pub(super) const LARGEST: usize = 4;
 
 /// A slab cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,7 +20,8 @@ pub struct SlabCache {
     pub name: String,
     /// Pages of its slabs.
     pub pages: u64,
-    /// Share of its object slots in use, 0 to 1.
+    /// Share of its object slots that are allocated, 0 to 1. Of dentries and inodes many of these are only kept in case they
+    /// are asked for again: dropping caches frees them.
     pub used: f64,
     /// Pages by which it grew since the earlier reading, negative if it shrank; `null` with only one.
     pub grown_pages: Option<i64>,
@@ -79,9 +79,7 @@ pub fn slabs(e: &Evidence, page_size: u64) -> Vec<SlabCache> {
     });
     all.dedup_by(|a, b| a.name == b.name);
     // The largest are shown as well where others grew.
-    let mut sizes: Vec<u64> = all.iter().map(|s| s.pages).collect();
-    sizes.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
-    let large = sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1);
+    let large = pages_of_large(all.iter().map(|s| s.pages));
     let mut at = 0..;
     all.retain(|s| at.next().is_some_and(|i| i < SHOWN) || s.pages >= large);
     all
@@ -142,7 +140,7 @@ pub fn debugged(e: &Evidence) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag_linux::procfs::slabinfo::Cache;
+    use unfrag_linux::procfs::slabinfo::{Cache, LARGEST};
 
     fn info(rows: &[(&str, u64)]) -> SlabInfo {
         let mut text = String::from("slabinfo - version: 2.1\n# name\n");

@@ -13,7 +13,7 @@ use crate::report::number::{bytes, duration, free_of, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use std::fmt::Write as _;
 
-pub use super::answer::{answer, settled};
+pub use super::answer::{answer, settled, short_lists_note};
 
 /// How fragmented a zone is and why, in one sentence.
 pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
@@ -277,7 +277,7 @@ fn huge_pages(d: &Diagnosis, out: &mut Text) {
     row(compaction, f.after_compaction);
     row(reclaim, f.after_reclaim);
     row(
-        "by writing vm.nr_hugepages again while it grows",
+        "by writing vm.nr_hugepages until it grows no more",
         f.by_asking_again,
     );
     if f.by_asking_again.is_none() {
@@ -349,7 +349,7 @@ fn forecast_line(f: &Forecast, z: &ZoneDiagnosis) -> String {
         (Some(c), Some(r), Some(a)) => {
             let _ = write!(
                 out,
-                ", {} after compaction, {} after dropping caches too, {} by asking again",
+                ", {} after compaction, {} after dropping caches too, {} by writing vm.nr_hugepages until it grows no more",
                 thousands(c),
                 thousands(r),
                 thousands(a)
@@ -397,8 +397,8 @@ fn slab_table(d: &Diagnosis, out: &mut Text) {
     let over = d.slabs[0].over_seconds;
     let grew = over.map_or(String::new(), |s| format!("grew in {}", duration(s)));
     let title = format!(
-        "  {:<24} {:>12} {:>16} {grew:>20}",
-        "cache", "memory", "objects in use"
+        "  {:<24} {:>12} {:>18} {grew:>20}",
+        "cache", "memory", "objects allocated"
     );
     let _ = writeln!(out, "{}", title.trim_end());
     for s in &d.slabs {
@@ -410,7 +410,7 @@ fn slab_table(d: &Diagnosis, out: &mut Text) {
             )
         });
         let line = format!(
-            "  {:<24} {:>12} {:>16} {grown:>20}",
+            "  {:<24} {:>12} {:>18} {grown:>20}",
             printable(&s.name),
             bytes(s.pages.saturating_mul(d.page_size)),
             percent(s.used)

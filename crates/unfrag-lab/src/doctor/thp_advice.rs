@@ -7,7 +7,7 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::needs::{fallen_back, in_vain, in_vain_since_boot, in_vain_while_watched, most};
 use super::setting_advice::Judged;
-use super::standing::of_setting;
+use super::standing::{LONGER, Standing, of_setting};
 use super::watch::Watch;
 use crate::report::number::{duration, percent, thousands};
 
@@ -81,7 +81,12 @@ pub(super) fn stalling_faults(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Jud
         true => in_vain_while_watched(watch)?,
         false => in_vain_since_boot(d)?,
     };
-    let standing = of_setting(watch, true, in_vain)?;
+    let standing = match of_setting(watch, true, in_vain) {
+        Some(standing) => standing,
+        // In vain in all, and not in half of the steps: a longer look decides.
+        None if watch.is_long() => return None,
+        None => Standing::Needs(LONGER.into()),
+    };
     // With `enabled` at madvise all faults that may have a huge page are of memory for which a program asked: `madvise`
     // and `defer+madvise` would let them wait as before.
     let (value, cost) = match e.host.settings.get("thp_enabled").map(String::as_str) {
@@ -106,7 +111,7 @@ pub(super) fn stalling_faults(d: &Diagnosis, e: &Evidence, watch: &Watch) -> Jud
         sure: Sure::AtBest,
     });
     let reason = format!(
-        "with defrag at always every fault that may have a huge page waits for compaction: {} compactions that a request waited for {time}, {} of them in vain",
+        "each fault that may have a huge page waits for compaction: {} waits {time}, {} of them in vain",
         thousands(stalls),
         percent(share)
     );

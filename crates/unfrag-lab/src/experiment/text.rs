@@ -33,18 +33,22 @@ const PARTS: usize = 10;
 /// The tables.
 pub fn render(name: Name, r: &Report) -> Text {
     let mut out = format!(
-        "{}: {} {} a kernel, seeds from {}, calibration {}\n\
-         ours: the median of the runs, from the least to the largest; times in virtual seconds\n\n",
+        "{}: {} {} a kernel, seeds from {}. source: what its authors measured; ours: the median of the runs here,\n\
+         from the least to the largest; times in virtual seconds\n\n",
         r.experiment,
         r.runs,
         if r.runs == 1 { "run" } else { "runs" },
-        r.seed,
-        r.calibration
+        r.seed
     );
     metrics(&mut out, r);
     parts(&mut out, name, r);
     against(&mut out, &r.comparisons);
     unfinished(&mut out, r);
+    let _ = writeln!(
+        out,
+        "\nCosts of the kernel's work: those of the calibration with the hash {}",
+        r.calibration
+    );
     out.into()
 }
 

@@ -3,11 +3,11 @@
 //! Invariant: nothing destroys data; nothing is advised that the text excludes; where no setting helps, none is named.
 
 use super::amounts::size_kib;
-use super::answer::Advice;
+use super::answer::{Advice, When};
 use super::callers;
 use super::case::{Case, Finding};
 use super::sentences::is_unexplained;
-use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost};
+use super::settings::{file_kib, gap, less_protection, more_reserve, no_boost, proactive};
 use super::verdict::{Verdict, closed_lists};
 use crate::report::number::bytes;
 use unfrag_eras::Gfp;
@@ -35,7 +35,10 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
         all.extend(no_boost(case));
     }
     match verdict {
-        Verdict::Manual => all.push(plain("nothing needs to change: keep people from sysrq-f", "sysctl -w kernel.sysrq=176", "other functions of sysrq stay", "certain")),
+        Verdict::Manual => all.push(Advice {
+            when: When::Later,
+            ..once("nothing needs to change: keep people from sysrq-f", "sysctl -w kernel.sysrq=176", "other functions of sysrq stay", "certain")
+        }),
         Verdict::Cgroup => cgroup(case, &mut all),
         Verdict::TooLarge if case.finding == Finding::ExceedsPages => all.push(text(
             "mend the length that the caller computes or takes from outside: no machine has so much, and no setting helps",
@@ -53,7 +56,7 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
             "a change of the driver or program",
             "certain",
         )),
-        Verdict::NotAPage => all.push(text(
+        Verdict::NotAPage => all.push(at_once(
             "look at the lines before this one, and at the limits of control groups: a page fault's handler said that memory was out, and no page was refused",
             "none",
             "likely",
@@ -99,7 +102,7 @@ pub fn advice(case: &Case, order: Option<i32>) -> Vec<Advice> {
 
 fn cgroup(case: &Case, all: &mut Vec<Advice>) {
     all.push(match case.finding {
-        Finding::CacheOfCgroup => text(
+        Finding::CacheOfCgroup => at_once(
             "raise the limit of the control group's kernel memory (memory.kmem.limit_in_bytes), or let what runs in it use less: the host's memory is not what lacks",
             "the memory is missing elsewhere",
             "certain",
@@ -114,7 +117,7 @@ fn cgroup(case: &Case, all: &mut Vec<Advice>) {
                 true => (String::new(), old),
                 false => (format!(" (with control groups of version 1: {old})"), new),
             };
-            plain(
+            once(
                 &format!("raise the limit of the control group, or let what runs in it use less{also}"),
                 &format!("echo BYTES > {file}"),
                 "the memory is missing elsewhere",
@@ -170,7 +173,7 @@ fn incomplete(case: &Case, all: &mut Vec<Advice>) {
             "likely",
         ));
     } else {
-        all.push(text("find the whole report: `journalctl -k`, a serial console, or a larger ring buffer (log_buf_len=)", "none", "certain"));
+        all.push(at_once("find the whole report: `journalctl -k`, a serial console, or a larger ring buffer (log_buf_len=)", "none", "certain"));
     }
 }
 
@@ -295,11 +298,8 @@ fn fragmented(case: &Case, order: u8, all: &mut Vec<Advice>) {
             "the request cannot wait for compaction; with more memory free, more blocks are whole",
             "likely",
         ));
-        if case.kernel.is_surely(5, 9) {
-            all.push(proactive(case));
-        }
         all.extend(gap(case));
-        all.extend(compaction(case).into_iter().take(1));
+        all.extend(compaction(case));
     } else {
         all.extend(compaction(case));
         all.extend(more_reserve(
@@ -325,44 +325,26 @@ fn compaction(case: &Case) -> Vec<Advice> {
             "likely",
         )];
     }
-    let mut all = vec![plain(
+    let mut all = vec![once(
         "compact memory now, and before such requests are due",
         "echo 1 > /proc/sys/vm/compact_memory",
         "seconds of a CPU for each 100 GiB; programs wait while their pages move",
         "likely",
     )];
-    if case.kernel.is_surely(5, 9) {
-        all.push(proactive(case));
-    }
+    all.extend(proactive(case));
     all
-}
-
-fn proactive(case: &Case) -> Advice {
-    // 20 is the default; each half of free memory outside large blocks that is to go wants as much again.
-    let value = if case.may_wait == Some(false) { 60 } else { 40 };
-    Advice {
-        action: "let kcompactd compact ahead of demand".into(),
-        command: Some(format!("sysctl -w vm.compaction_proactiveness={value}")),
-        setting: Some("vm.compaction_proactiveness"),
-        value: Some(value),
-        cost: "CPU time of kcompactd in the background".into(),
-        sure: "possible",
-    }
 }
 
 fn short(case: &Case, all: &mut Vec<Advice>) {
     let Some(memory) = &case.report.memory else {
         return;
     };
-    let size = size_kib(memory);
     all.extend(slab_leak(case));
+    let can_be_freed = file_kib(case) > size_kib(memory) / 20;
     // It could not wait for what could have been freed.
+    let is_late = case.may_wait == Some(false) && can_be_freed;
     if case.may_wait == Some(false) {
-        let sure = if file_kib(case) > size / 20 {
-            "likely"
-        } else {
-            "possible"
-        };
+        let sure = if is_late { "likely" } else { "possible" };
         all.extend(more_reserve(
             case,
             "the request could not wait until kswapd had freed some",
@@ -372,7 +354,7 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
     }
     if memory.swap_total_kib == Some(0) {
         all.push(text(
-            "swap: memory of programs cannot leave without it",
+            "add swap: there is none, and memory of programs cannot leave without it",
             "disk space, and slower programs when it is used",
             "likely",
         ));
@@ -386,25 +368,48 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
             "likely",
         ));
     }
-    all.push(fewer(case));
+    let fewer = fewer(case);
+    all.push(match is_late {
+        true => Advice {
+            when: When::Later,
+            ..fewer
+        },
+        false => fewer,
+    });
 }
 
-/// Less use, by whom it is used most.
+/// Less use, by whom it is used most: fewer of equal tasks at once, such as jobs of a build.
 fn fewer(case: &Case) -> Advice {
-    let largest = case.report.holders.tasks.iter().flatten();
-    let largest = largest.max_by_key(|(_, (_, pages))| *pages);
-    let largest = largest.zip(case.page_kib);
-    let who = largest.map_or(String::new(), |((name, (n, pages)), page)| {
-        let held = pages.saturating_mul(page).saturating_mul(1024);
-        format!(" ({n} {name} hold {})", bytes(held))
-    });
-    text(
-        &format!(
-            "fewer or smaller programs{who}, or more memory: no setting makes up for what is not there"
+    /// Names in the sentence.
+    const MOST: usize = 2;
+    let tasks = case.report.holders.tasks.iter().flatten();
+    let mut tasks: Vec<(&String, u64, u64)> =
+        tasks.map(|(name, (n, pages))| (name, *n, *pages)).collect();
+    tasks.sort_by_key(|(_, _, pages)| std::cmp::Reverse(*pages));
+    let hold = |(name, n, pages): &(&String, u64, u64)| {
+        let held = pages.saturating_mul(case.page_kib?).saturating_mul(1024);
+        Some(match n {
+            1 => format!("{name} holds {}", bytes(held)),
+            _ => format!("{n} {name} hold {}", bytes(held)),
+        })
+    };
+    let many = tasks.iter().take(MOST).take_while(|(_, n, _)| *n > 1);
+    let many: Vec<String> = many.filter_map(hold).collect();
+    let largest = tasks.first().and_then(hold);
+    let action = match (many.is_empty(), largest) {
+        (false, _) => format!(
+            "run fewer of them at once (a smaller -j, fewer workers), or add memory: {}",
+            many.join(", ")
         ),
-        "none but that",
-        "certain",
-    )
+        (true, Some(largest)) => format!(
+            "less use, or more memory: {largest}; no setting makes up for what is not there"
+        ),
+        (true, None) => {
+            "fewer or smaller programs, or more memory: no setting makes up for what is not there"
+                .into()
+        }
+    };
+    at_once(&action, "none but that", "certain")
 }
 
 /// Memory of the kernel that fills a machine or its low zones. Before the OOM killer runs reclaim has taken what it could
@@ -430,7 +435,7 @@ fn slab_leak(case: &Case) -> Option<Advice> {
         format!(" ({name} allocated {})", bytes(*n))
     });
     (low > 0 && kib > low / 2).then(|| {
-        plain(
+        once(
             &format!("the kernel's own slab caches fill more than half of the memory that it can use: find which grows{which}"),
             "slabtop -o -s c",
             "none; a leak needs a mended kernel or driver",
@@ -439,20 +444,32 @@ fn slab_leak(case: &Case) -> Option<Advice> {
     })
 }
 
+/// What stays, or is a change of something else.
 fn text(action: &str, cost: &str, sure: &'static str) -> Advice {
     Advice {
         action: action.to_owned(),
         command: None,
         setting: None,
         value: None,
+        when: When::of_lasting(sure),
+        look_first: None,
         cost: cost.to_owned(),
         sure,
     }
 }
 
-fn plain(action: &str, command: &str, cost: &str, sure: &'static str) -> Advice {
+/// What is done once, and has no command of its own.
+fn at_once(action: &str, cost: &str, sure: &'static str) -> Advice {
+    Advice {
+        when: When::Now,
+        ..text(action, cost, sure)
+    }
+}
+
+/// What is done once, by a command.
+fn once(action: &str, command: &str, cost: &str, sure: &'static str) -> Advice {
     Advice {
         command: Some(command.to_owned()),
-        ..text(action, cost, sure)
+        ..at_once(action, cost, sure)
     }
 }

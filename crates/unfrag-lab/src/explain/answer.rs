@@ -11,6 +11,8 @@ pub struct Explanation {
     pub skipped: Vec<Skipped>,
     /// What the log cannot say.
     pub notes: Vec<String>,
+    /// Whether the text holds a kernel's log at all; of a text that does not nothing is known.
+    pub is_log: bool,
 }
 
 /// A line that was not understood.
@@ -112,6 +114,8 @@ pub struct ZoneAnswer {
     pub largest_order: Option<u8>,
     /// Whether the line of its free blocks is there to its end; without it the two orders are not known.
     pub blocks_whole: bool,
+    /// Why it did not serve the request; `null` where its numbers do not tell, and without a request.
+    pub why: Option<String>,
 }
 
 /// Something that holds memory.
@@ -129,6 +133,28 @@ pub struct Held {
     pub per_mille: Option<u64>,
 }
 
+/// When to do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// At once: what is done once.
+    Now,
+    /// What stays, such as a setting, or needs a change of something else.
+    Later,
+    /// What may help.
+    Perhaps,
+}
+
+impl When {
+    /// When to do what stays and helps so surely.
+    pub fn of_lasting(sure: &str) -> When {
+        match sure {
+            "possible" => When::Perhaps,
+            _ => When::Later,
+        }
+    }
+}
+
 /// Something that would have helped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
@@ -140,6 +166,10 @@ pub struct Advice {
     pub setting: Option<&'static str>,
     /// The value, computed from the report.
     pub value: Option<u64>,
+    /// When to do it.
+    pub when: When,
+    /// What to look at for longer before a setting is made, as a log shows one moment: a command.
+    pub look_first: Option<&'static str>,
     /// What it costs.
     pub cost: String,
     /// `certain`, `likely` or `possible`.

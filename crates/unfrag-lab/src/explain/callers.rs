@@ -3,7 +3,7 @@
 //! Invariant: an entry holds for the functions that it names and the releases that it gives, and for no others; none
 //! destroys data. The innermost function that one names decides.
 
-use super::answer::Advice;
+use super::answer::{Advice, When};
 use super::case::Case;
 use super::judges::function;
 
@@ -20,6 +20,8 @@ struct Caller {
     /// What to do.
     action: &'static str,
     command: Option<&'static str>,
+    /// When: now only what is done once.
+    when: When,
     cost: &'static str,
 }
 
@@ -30,6 +32,7 @@ const NONE: Caller = Caller {
     is_door: false,
     action: "",
     command: None,
+    when: When::Later,
     cost: "",
 };
 
@@ -61,13 +64,16 @@ const CALLERS: &[Caller] = &[
         until: Some((4, 15)),
         action: "XFS asked for the list of a file's extents, which kernels to 4.14 keep in one block: the file is in very many pieces, and xfs_fsr puts it together",
         command: Some("xfs_fsr FILE"),
+        when: When::Now,
         cost: "the file is copied once; xfs_bmap FILE shows its pieces",
         ..NONE
     },
     Caller {
         functions: &["btrfs_lookup_bio_sums"],
-        action: "Btrfs asked for an array of checksums, as long as the read is: a shorter read-ahead needs smaller blocks",
-        command: Some("echo 128 > /sys/block/DEVICE/queue/read_ahead_kb"),
+        // Of 32 bytes for each 4 KiB, the longest, those of 512 KiB are a page. Its files are read by a backing device of the
+        // file system's own, whose default is 4096; the queues of its disks have no say.
+        action: "Btrfs asked for an array of checksums, as long as the read is: a read-ahead of 512 KiB needs one page (N is the file system's: ls /sys/class/bdi)",
+        command: Some("echo 512 > /sys/class/bdi/btrfs-N/read_ahead_kb"),
         cost: "slower reading of long files",
         ..NONE
     },
@@ -210,9 +216,8 @@ const CALLERS: &[Caller] = &[
             "alloc_surplus_hugetlb_folio",
             "alloc_buddy_huge_page",
         ],
-        action: "a huge page of the pool was asked for: reserve the pool at boot",
-        command: Some("hugepages=N (boot parameter)"),
-        cost: "the memory serves nothing else",
+        action: "a huge page of the pool was asked for: reserve the pool at boot, with hugepages=N on the kernel's command line",
+        cost: "a restart; the memory serves nothing else",
         ..NONE
     },
 ];
@@ -230,6 +235,8 @@ pub fn advice(case: &Case) -> Option<Advice> {
         command: caller.command.map(str::to_owned),
         setting: None,
         value: None,
+        when: caller.when,
+        look_first: None,
         cost: caller.cost.to_owned(),
         sure: "likely",
     })

@@ -28,6 +28,10 @@ pub fn found(answer: &Explanation) -> Found {
     let first = failures().max_by_key(|f| (f.count, std::cmp::Reverse(f.line)));
     let (any, line) = match (first, answer.skipped.as_slice()) {
         (Some(f), _) => (Some(true), format!("{n} failed: {}", what(f))),
+        (None, []) if !answer.is_log => (
+            None,
+            "not known: no line of it is a kernel's, so it is no kernel log".to_owned(),
+        ),
         (None, []) => (Some(false), "no failure".to_owned()),
         (None, [first, ..]) => (
             None,
@@ -48,10 +52,31 @@ pub fn found(answer: &Explanation) -> Found {
 /// A failure in few words.
 fn what(f: &Failure) -> String {
     let order = f.order.filter(|&o| o >= 0).map(|o| format!(" order {o}"));
-    let verdict = f.verdict.map(|v| format!(" ({v})"));
+    let verdict = f.verdict.map(|v| format!(" ({})", in_words(v, f)));
     let task = f.task.as_ref().map(|t| format!(", {t}"));
     let parts = [order, verdict, task].into_iter().flatten();
     f.kind.to_owned() + &parts.collect::<String>()
+}
+
+/// A verdict in words that need no table.
+fn in_words<'a>(verdict: &'a str, f: &Failure) -> &'a str {
+    match verdict {
+        "raced" if f.advice.is_empty() => "memory does not explain it",
+        "raced" => "enough was free when it was printed",
+        "short" => "memory was short",
+        "marks" => "the watermark kept the block",
+        "reserved" => "what was free is set aside",
+        "cma" => "only CMA was free",
+        "protected" => "lowmem_reserve kept what was free",
+        "zone" => "free memory is in other zones",
+        "cgroup" => "limit of a control group",
+        "too-large" => "too large to exist",
+        "address-space" => "no addresses were left",
+        "caller" => "it asked for 0 bytes",
+        "not-a-page" => "no page was refused",
+        "incomplete" => "the text does not say why",
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +100,7 @@ mod tests {
             reports,
             skipped,
             notes: vec![],
+            is_log: true,
         })
     }
 

@@ -92,6 +92,7 @@ impl Groups {
             reports: self.found,
             skipped: self.skipped,
             notes,
+            is_log: false,
         }
     }
 }

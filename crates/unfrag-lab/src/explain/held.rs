@@ -50,8 +50,12 @@ pub fn held(case: &Case) -> Vec<Held> {
         {
             // Where no line tells of pools of huge pages, they may be what is left.
             let name = match memory.hugetlb_kib {
-                Some(_) => "in no counter (pages that drivers took, or a leak)",
-                None => "in no counter (pages that drivers took, pools of huge pages, or a leak)",
+                Some(_) => {
+                    "in no counter (other kernel memory: drivers, pipes, sockets, or a leak)"
+                }
+                None => {
+                    "in no counter (other kernel memory: drivers, pipes, sockets, pools of huge pages, or a leak)"
+                }
             };
             let rest = one("counter", name, rest, None);
             counters.extend(Some(rest).filter(|h| h.per_mille >= Some(UNCOUNTED_PER_MILLE)));

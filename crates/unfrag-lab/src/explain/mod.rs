@@ -2,7 +2,7 @@
 //!
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `events`: reports of one event put together; `kernel`: whose rules hold; `zones`, `protection`, `missing`: the zones,
-//!   judged by [`usable`](crate::usable), and those that the text lacks; `open`: what else a text may mean; `judges`, `verdict`: the first row that matches;
+//!   judged by [`usable`](crate::usable), and those that the text lacks; `reasons`: why each did not serve; `open`: what else a text may mean; `judges`, `verdict`: the first row that matches;
 //!   `case`: all of these together; `sentences`, `notes`: the verdict in words, and what else the text shows; `one_line`: messages that are no report; `held`: what holds memory; `advice`, `settings`,
 //!   `callers`: what would have helped; `group`: equal failures. `plain`: the verdict for everybody.
 //! - [`text`]: the answer for people; [`found`]: in one line.
@@ -27,6 +27,7 @@ mod one_line;
 mod open;
 mod plain;
 mod protection;
+mod reasons;
 mod sentences;
 mod settings;
 pub mod text;
@@ -37,7 +38,7 @@ mod zones;
 pub use answer::Explanation;
 
 use crate::error::Result;
-use answer::Failure;
+use answer::{Failure, ZoneAnswer};
 use case::{Case, Finding};
 use events::{Event, Events};
 use group::Groups;
@@ -55,7 +56,7 @@ use zones::{Given, Judged};
 pub fn explain(log: impl Read) -> Result<Explanation> {
     let mut groups = Groups::default();
     let mut events = Events::default();
-    kernel_log::read(log, |found| match found {
+    let has_line = kernel_log::read(log, |found| match found {
         Found::Report(r) => {
             if let Some(event) = events.take(*r) {
                 groups.add(explained(&event));
@@ -67,7 +68,10 @@ pub fn explain(log: impl Read) -> Result<Explanation> {
     for event in events.finish() {
         groups.add(explained(&event));
     }
-    Ok(groups.finish())
+    let mut answer = groups.finish();
+    // A report that was pasted without what stood before its lines is a log as well.
+    answer.is_log = has_line || !answer.reports.is_empty() || !answer.skipped.is_empty();
+    Ok(answer)
 }
 
 fn explained(event: &Event) -> Failure {
@@ -152,7 +156,14 @@ fn settle(case: &mut Case, order: Option<i32>, zones: Vec<Judged>, other: &open:
 fn answer(case: &Case, order: Option<i32>, gfp: Vec<String>) -> Failure {
     let r = case.report;
     let zones = match case.zones.is_empty() {
-        false => case.zones.iter().map(|z| z.answer.clone()).collect(),
+        false => case
+            .zones
+            .iter()
+            .map(|z| ZoneAnswer {
+                why: case.verdict.and_then(|_| reasons::why(z, case, order)),
+                ..z.answer.clone()
+            })
+            .collect(),
         true => r
             .memory
             .iter()

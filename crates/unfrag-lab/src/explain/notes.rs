@@ -3,8 +3,10 @@
 //! Invariant: fields of a zone's line that are not known here are named, as one may decide.
 
 use super::case::Case;
+use super::reasons::must_keep;
 use super::sentences::{kib, name};
 use super::verdict::Verdict;
+use super::zones::Judged;
 use crate::report::number::bytes;
 use unfrag_linux::kernel_log::{Kind, Zone};
 
@@ -53,10 +55,58 @@ pub fn notes(case: &Case) -> Vec<String> {
     }
     notes.extend(marks(case));
     notes.extend(full_of_files(case));
-    if let Some(killed) = &r.killed {
-        notes.push(format!("{killed} was killed"));
-    }
+    notes.extend(reserve_that_is_not_the_cause(case));
+    notes.extend(kept_whole(case));
     notes
+}
+
+/// The high-atomic reserve where it looks like the cause: taken off whole, as kernels did before they printed what is free
+/// of it, it would leave too little.
+fn reserve_that_is_not_the_cause(case: &Case) -> Option<String> {
+    let memory = case.report.memory.as_ref()?;
+    let looks_so = |(z, zone): &(&Judged, &Zone)| {
+        let reserved = zone.kib("reserved_highatomic").filter(|k| *k > 0);
+        let left = zone
+            .kib("free")
+            .zip(reserved)
+            .map(|(free, r)| free.saturating_sub(r));
+        z.passes == Some(true)
+            && z.is_allowed
+            && zone.kib("free_highatomic").is_some()
+            && left
+                .zip(must_keep(z))
+                .is_some_and(|(left, keep)| left <= keep)
+    };
+    let (z, zone) = case.zones.iter().zip(&memory.zones).find(looks_so)?;
+    Some(format!(
+        "the high-atomic reserve of {} ({}, reserved_highatomic) is not the cause: this kernel takes off only what is free of it ({}, free_highatomic)",
+        name(z),
+        kib(zone.kib("reserved_highatomic")),
+        kib(zone.kib("free_highatomic"))
+    ))
+}
+
+/// Zones that keep all that they have, which is how they are closed to requests that can use a higher one.
+fn kept_whole(case: &Case) -> Option<String> {
+    let is_closed = |z: &&Judged| {
+        let kept = z.answer.protection_kib.zip(z.size_kib);
+        z.is_allowed && kept.is_some_and(|(kept, size)| kept > size)
+    };
+    let mut zones: Vec<&str> = case
+        .zones
+        .iter()
+        .filter(is_closed)
+        .map(|z| z.answer.zone.as_str())
+        .collect();
+    zones.dedup();
+    let keep = match zones.as_slice() {
+        [] => return None,
+        [zone] => format!("{zone} keeps all that it has"),
+        zones => format!("{} keep all that they have", zones.join(" and ")),
+    };
+    Some(format!(
+        "{keep} for requests that can use no other zone (lowmem_reserve)"
+    ))
 }
 
 /// What a row of free blocks tells of which columns were left out.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one row for each message; a sentence names a number only if the message has it.
 
-use super::answer::{Advice, Failure};
+use super::answer::{Advice, Failure, When};
 use crate::report::number::{bytes, thousands};
 use unfrag_linux::kernel_log::Event;
 use unfrag_linux::kernel_log::event::About;
@@ -332,6 +332,8 @@ pub fn explained(e: &Event) -> Failure {
         command: command.map(str::to_owned),
         setting: None,
         value: None,
+        when: When::Perhaps,
+        look_first: None,
         cost: (*cost).to_owned(),
         sure: "possible",
     });

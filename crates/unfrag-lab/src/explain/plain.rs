@@ -4,6 +4,7 @@
 
 use super::answer::Held;
 use super::case::{Case, Finding};
+use super::reasons::must_keep;
 use super::sentences::{kib, name, size};
 use super::verdict::Verdict;
 use super::zones::Judged;
@@ -45,20 +46,26 @@ pub fn plain(case: &Case, order: Option<i32>, meaning: &str, held: &[Held]) -> S
                 format!(", more than the {} that must be left there", kib(Some(k)))
             });
             format!(
-                "memory was fragmented, not short: {} were free for it in {}{keep}, {pieces}, and it asked for {size}.",
+                "memory was fragmented, not short: {} were free for it in {}{keep}, {pieces}, and it asked for {size}{}.",
                 kib(free),
                 named(&|z| z.is_allowed && z.has_room == Some(true)),
+                had_to_stay(case),
             )
         }
         Some(Verdict::Marks) => format!(
-            "a free block of {size} was there in {}, but the kernel may not take it: less would be left than it must keep.",
+            "a free block of {size} was there in {}, but the kernel may not take it: less would be left than it must keep{}.",
             named(&|z| z.is_allowed
                 && z.has_block == Some(true)
                 && z.passes_unprotected == Some(false)),
+            had_to_stay(case),
         ),
         Some(Verdict::Protected) => format!(
-            "memory was free in {}, but the kernel keeps it for requests that can use no other zone (vm.lowmem_reserve_ratio).",
+            "memory was free in {}, but the kernel keeps it for requests that can use no other zone (vm.lowmem_reserve_ratio){}.",
             named(&|z| z.is_allowed && z.has_room_unprotected == Some(true)),
+            match short_ones(case, |z| z.has_room_unprotected == Some(true)).as_slice() {
+                [] => String::new(),
+                short => format!("; too little was free in {}", few(case, short)),
+            },
         ),
         Some(Verdict::Zone) => format!(
             "memory was free only in {}, where this request may not take any{}.",
@@ -75,18 +82,61 @@ pub fn plain(case: &Case, order: Option<i32>, meaning: &str, held: &[Held]) -> S
             "nothing failed: somebody ran the OOM killer by hand (sysrq-f).".into()
         }
         Some(Verdict::Reserved) if case.finding != Finding::WholeReserve => {
+            let meaning = meaning.trim_start_matches("Memory is free, but ");
             format!(
-                "memory was free, but {}",
-                lower(meaning.trim_start_matches("Memory is free, but "))
+                "memory was free, but {}{}.",
+                lower(meaning.trim_end_matches('.')),
+                had_to_stay(case),
             )
         }
         _ => lower(meaning),
     }
 }
 
-/// What a zone must keep free of this request.
-fn must_keep(z: &Judged) -> Option<u64> {
-    Some(z.answer.mark_kib?.saturating_add(z.answer.protection_kib?))
+/// Zones of a node by their names alone; of several nodes with these. At most three of them.
+fn few(case: &Case, zones: &[&Judged]) -> String {
+    /// Names in a sentence.
+    const MOST: usize = 3;
+    let is_one_node = zones
+        .iter()
+        .all(|z| z.answer.node == case.zones[0].answer.node);
+    let named = zones.iter().take(MOST).map(|z| match is_one_node {
+        true => z.answer.zone.clone(),
+        false => name(z),
+    });
+    let mut named: Vec<String> = named.collect();
+    if let more @ 1.. = zones.len().saturating_sub(MOST) {
+        named.push(format!("{more} more"));
+    }
+    match named.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => named.concat(),
+    }
+}
+
+/// The zones that were tried and had too little, but for those that a sentence names.
+fn short_ones<'c>(case: &'c Case, is_named: impl Fn(&Judged) -> bool) -> Vec<&'c Judged> {
+    let tried = case.zones.iter().filter(|z| z.is_allowed);
+    tried
+        .filter(|z| z.has_room == Some(false) && !is_named(z))
+        .collect()
+}
+
+/// What was free in zones that had too little, as a clause; empty if there are none.
+fn had_to_stay(case: &Case) -> String {
+    match short_ones(case, |_| false).as_slice() {
+        [] => String::new(),
+        short => format!("; what was free in {} had to stay there", few(case, short)),
+    }
+}
+
+/// Which zones beside those that a sentence names were short, as a clause; empty if none.
+fn were_short(case: &Case, is_named: impl Fn(&Judged) -> bool) -> String {
+    match short_ones(case, is_named).as_slice() {
+        [] => String::new(),
+        short @ [_] => format!("; {} was short too", few(case, short)),
+        short => format!("; {} were short too", few(case, short)),
+    }
 }
 
 fn short(case: &Case, held: &[Held]) -> String {
@@ -107,9 +157,10 @@ fn short(case: &Case, held: &[Held]) -> String {
                 ""
             };
             format!(
-                ": {} had {most}{has} free for it, and must keep {}",
+                ": {} had {most}{has} free for it, and must keep {}{}",
                 name(z),
-                exact(must_keep(z))
+                exact(must_keep(z)),
+                were_short(case, |other| name(other) == name(z))
             )
         });
     let by = held.iter().find(|h| h.kind == "counter");

@@ -1,6 +1,7 @@
 //! A verdict in words: what it means, what to do about it in one sentence, and how sure it is.
 
 use super::case::{Case, Finding};
+use super::reasons::{must_keep, own_kib};
 use super::verdict::{Verdict, closed_lists};
 use super::zones::Judged;
 use crate::report::number::{bytes, thousands};
@@ -28,11 +29,14 @@ fn names(zones: &[Judged], test: impl Fn(&Judged) -> bool) -> String {
     named.join(", ")
 }
 
-/// What counts for the request in a zone, and what it would have had to exceed. In KiB, as a page may decide.
+/// What is free for the request in a zone, and what must be left there. In KiB, as a page may decide.
 fn need(z: &Judged, own_kib: u64) -> String {
     let kept = z.answer.protection_kib.filter(|k| *k > 0);
     let kept = kept.map_or(String::new(), |k| {
-        format!(" and the {} that it keeps", exact(Some(k)))
+        format!(
+            ", {} of them for requests that can use no other zone",
+            exact(Some(k))
+        )
     });
     let own = match own_kib {
         0 => String::new(),
@@ -43,9 +47,9 @@ fn need(z: &Judged, own_kib: u64) -> String {
         kib => exact(kib),
     };
     format!(
-        "{}: {counts} count for it{own} against a mark of {}{kept}",
+        "{} had {counts} free for it{own} and must keep {}{kept}",
         name(z),
-        exact(z.answer.mark_kib)
+        exact(must_keep(z))
     )
 }
 
@@ -170,10 +174,7 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
 
 /// What each zone that the request may use has, and what it would have had to exceed.
 fn needs(case: &Case, order: Option<i32>) -> String {
-    // The check takes the request's own pages off, all but one.
-    let order = order.and_then(|o| u32::try_from(o).ok()).unwrap_or(0);
-    let pages = 1u64.checked_shl(order).unwrap_or(1) - 1;
-    let own = pages.saturating_mul(case.page_kib.unwrap_or(4));
+    let own = own_kib(order, case.page_kib);
     let zones: Vec<String> = case
         .zones
         .iter()
@@ -272,11 +273,25 @@ pub fn summary(case: &Case, meaning: &str, advice: &[super::answer::Advice]) -> 
         return meaning.to_owned();
     };
     let cause = cause(verdict, !advice.is_empty());
-    let what = advice.first().map_or(
-        "nothing to set: look for another reason in the lines around it",
-        |a| a.action.as_str(),
-    );
+    let what = advice
+        .iter()
+        .min_by_key(|a| a.when)
+        .map_or(where_to_look(case.report.kind == Kind::Oom), |a| {
+            a.action.as_str()
+        });
     format!("{}: {cause}; {what}.", verdict.name())
+}
+
+/// Where the reason of a failure may stand that memory does not explain.
+pub fn where_to_look(is_oom: bool) -> &'static str {
+    match is_oom {
+        true => {
+            "nothing to set: look around it for oom-kill:constraint= (MEMCG: the memory limit of a control group; CPUSET or MEMORY_POLICY: the nodes left to the task), and for sysrq (a kill by hand)"
+        }
+        false => {
+            "nothing to set: look at nodemask= and mems_allowed= in its first line (the nodes that a memory policy or a cpuset left to it), and before it for FAULT_INJECTION (made to fail on purpose)"
+        }
+    }
 }
 
 /// How the request was allowed to act, by its flags and its task.
@@ -368,7 +383,7 @@ pub fn sure(case: &Case, order: Option<i32>) -> String {
             | Verdict::Harmless
     ) || case.finding == Finding::ExceedsPages;
     if is_told {
-        return "Sure, by what the text says; the zones do not decide it.".into();
+        return "yes, by what the text says; the zones do not decide it.".into();
     }
     if !case.kernel.is_said {
         doubts.push("the release is assumed from the form of the report".to_owned());
@@ -395,12 +410,12 @@ pub fn sure(case: &Case, order: Option<i32>) -> String {
         Verdict::Raced if !sure_raced => {
             doubts.push("the state that failed was gone when it was printed".to_owned())
         }
-        Verdict::Incomplete => return "Not sure: what decides is missing.".into(),
+        Verdict::Incomplete => return "no: what decides is missing.".into(),
         _ => {}
     }
     if doubts.is_empty() {
-        "Sure, by the numbers printed; the state may have changed between the failure and the report.".into()
+        "yes, unless memory changed in the moment between the failure and its report.".into()
     } else {
-        format!("With this doubt: {}.", doubts.join("; "))
+        format!("yes, with this doubt: {}.", doubts.join("; "))
     }
 }

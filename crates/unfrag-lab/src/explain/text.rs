@@ -1,8 +1,8 @@
 //! The answer for people.
 
-use super::answer::{Advice, Explanation, Failure};
-use super::held;
-use super::{one_line, zone_table};
+use super::answer::{Advice, Explanation, Failure, When};
+use super::sentences::where_to_look;
+use super::{held, one_line, zone_table};
 use crate::report::number::{bytes, thousands};
 use crate::report::screen::Text;
 use crate::report::wrap::{Place, wrapped};
@@ -20,7 +20,14 @@ pub fn render(e: &Explanation, width: usize) -> Text {
 
 fn whole(e: &Explanation, width: usize) -> String {
     let mut out = String::new();
-    if e.reports.is_empty() {
+    if !e.is_log {
+        wrapped(
+            &mut out,
+            Place::Hanging(""),
+            width,
+            "Not known: no line of it is a kernel's, so it is no kernel log. Is the path right? A trace is read by unfrag summary, copies of /proc by unfrag doctor.",
+        );
+    } else if e.reports.is_empty() {
         out += "No report of a failed allocation, of the OOM killer or of memory is in it.\n";
     }
     if e.reports.len() > 1 {
@@ -78,9 +85,14 @@ fn headline(f: &Failure) -> String {
         (None, Some(o)) => format!("a block of order {o}"),
         (None, None) => "memory".to_owned(),
     };
+    let ran = match (&f.killed, f.count) {
+        (Some(killed), 1) => format!("the OOM killer ended {killed}"),
+        (Some(killed), _) => format!("the OOM killer ran ({killed} was ended first)"),
+        (None, _) => "the OOM killer ran".to_owned(),
+    };
     let text = match f.kind {
-        "oom" if f.is_fault => format!("the OOM killer ran: a page fault of {who} failed"),
-        "oom" => format!("the OOM killer ran: {who} asked for {what}"),
+        "oom" if f.is_fault => format!("{ran}: a page fault of {who} failed"),
+        "oom" => format!("{ran}: {who} asked for {what}"),
         "stall" => format!("{who} waited for {what}"),
         "slab" => format!(
             "the cache {} got no pages: {what}",
@@ -111,23 +123,26 @@ fn line(out: &mut String, width: usize, name: &str, text: &str) {
 fn failure(out: &mut String, number: usize, f: &Failure, width: usize) {
     *out += &format!("{number}. {} (line {})\n", headline(f), f.line);
     line(out, width, "verdict", &f.answer);
-    for (when, advice) in in_order(f) {
-        let likely = match advice.cost.as_str() {
+    for advice in in_order(f) {
+        let mut likely = match advice.cost.as_str() {
             "none" | "none but that" => helps(advice.sure).to_owned(),
             cost => format!("{}; cost: {cost}", helps(advice.sure)),
         };
-        line(out, width, when, &format!("{} ({likely})", advice.action));
+        if let Some(look) = advice.look_first {
+            likely += &format!("; look longer first: {look}");
+        }
+        line(
+            out,
+            width,
+            when(advice),
+            &format!("{} ({likely})", advice.action),
+        );
         if let Some(command) = &advice.command {
             *out += &format!("              {command}\n");
         }
     }
     if f.verdict.is_some() && f.advice.is_empty() {
-        line(
-            out,
-            width,
-            "DO",
-            "nothing to set: look for another reason in the lines around it",
-        );
+        line(out, width, "DO", where_to_look(f.kind == "oom"));
     }
     line(out, width, "sure", &f.sure);
     for (head, text) in held::lines(&f.held) {
@@ -157,7 +172,7 @@ fn failure(out: &mut String, number: usize, f: &Failure, width: usize) {
     };
     line(out, width, "when", &when);
     zone_table::push(out, f);
-    if f.verdict.is_some() && !f.answer.eq_ignore_ascii_case(&f.meaning) {
+    if f.verdict.is_some() && !f.answer.eq_ignore_ascii_case(&f.meaning) && !is_in_table(f) {
         line(out, width, "why", &f.meaning);
     }
     for note in &f.notes {
@@ -166,15 +181,16 @@ fn failure(out: &mut String, number: usize, f: &Failure, width: usize) {
     out.push('\n');
 }
 
-/// What to do, with when to do it: what a command does at once before what needs a change of something else, and what may
-/// help after what is likely to.
-fn in_order(f: &Failure) -> Vec<(&'static str, &Advice)> {
-    let mut all: Vec<(&'static str, &Advice)> = f.advice.iter().map(|a| (when(a), a)).collect();
-    all.sort_by_key(|(when, _)| match *when {
-        "DO now" => 0,
-        "perhaps" => 2,
-        _ => 1,
-    });
+/// Whether the verdict and the rows of the zones have all that the sentence of the cause has.
+fn is_in_table(f: &Failure) -> bool {
+    matches!(f.verdict, Some("fragmented" | "short" | "zone"))
+        && f.zones.iter().all(|z| z.why.is_some())
+}
+
+/// What to do: what is done once before what stays, and what may help after what is likely to.
+fn in_order(f: &Failure) -> Vec<&Advice> {
+    let mut all: Vec<&Advice> = f.advice.iter().collect();
+    all.sort_by_key(|a| a.when);
     all
 }
 
@@ -187,12 +203,12 @@ fn helps(sure: &'static str) -> &'static str {
     }
 }
 
-/// Whether to do it now, later or perhaps.
+/// What stands before it: whether to do it now, later or perhaps.
 fn when(a: &Advice) -> &'static str {
-    match (a.action.starts_with("nothing"), a.sure, &a.command) {
-        (true, ..) => "DO",
-        (_, "possible", _) => "perhaps",
-        (_, _, Some(_)) => "DO now",
-        (_, _, None) => "DO later",
+    match (a.action.starts_with("nothing"), a.when) {
+        (true, _) => "DO",
+        (_, When::Now) => "DO now",
+        (_, When::Later) => "DO later",
+        (_, When::Perhaps) => "perhaps",
     }
 }

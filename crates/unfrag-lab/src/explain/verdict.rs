@@ -156,6 +156,11 @@ pub fn closed_lists(zones: &[Judged]) -> Vec<&'static str> {
         .iter()
         .filter(|z| z.is_allowed && z.has_room == Some(true))
         .fold(Letters::default(), |all, z| all.with(z.closed));
+    names(closed)
+}
+
+/// The names of lists that are closed to some requests.
+pub fn names(closed: Letters) -> Vec<&'static str> {
     let names = [
         (Letters::CMA, "contiguous memory areas (CMA)"),
         (Letters::HIGHATOMIC, "the high-atomic reserve"),

@@ -28,11 +28,11 @@ pub fn push(out: &mut String, f: &Failure) {
     }
     columns.push(("must keep KiB", Box::new(|z| number(must_keep(z)))));
     if any(&|z| z.boost_kib.is_some_and(|k| k > 0)) {
-        columns.push(("of it boost KiB", Box::new(|z| number(z.boost_kib))));
+        columns.push(("of that boost KiB", Box::new(|z| number(z.boost_kib))));
     }
     if any(&|z| z.protection_kib != Some(0)) {
         columns.push((
-            "of it for others KiB",
+            "of that for others KiB",
             Box::new(|z| number(z.protection_kib)),
         ));
     }
@@ -55,7 +55,8 @@ pub fn push(out: &mut String, f: &Failure) {
     );
     let mut table = String::new();
     columns::push(&mut table, "   ", left, &rows);
-    let says = std::iter::once("").chain(f.zones.iter().map(|z| why_not(z, f)));
+    let says = f.zones.iter().map(|z| z.why.as_deref().unwrap_or(""));
+    let says = std::iter::once("").chain(says);
     for (line, why) in table.lines().zip(says) {
         let line = format!("{line}  {why}");
         *out += line.trim_end();
@@ -77,19 +78,5 @@ fn block(z: &ZoneAnswer, order: Option<u8>, page_bytes: Option<u64>) -> String {
         (Some(o), Some(page)) if o < 40 => bytes(page << o),
         (Some(o), _) => format!("order {o}"),
         (None, _) => "-".to_owned(),
-    }
-}
-
-/// Why a zone did not serve the request, where its row decides that.
-fn why_not(z: &ZoneAnswer, f: &Failure) -> &'static str {
-    let is_too_little = must_keep(z).zip(z.usable_kib).is_some_and(|(k, n)| n <= k);
-    let order = f.order.and_then(|o| u8::try_from(o).ok());
-    let has_no_piece = z.blocks_whole && order.is_some_and(|o| z.largest_usable_order < Some(o));
-    match (z.allowed, f.verdict) {
-        (_, None) => "",
-        (Some(false), _) => "not for this request",
-        _ if is_too_little => "too little is free",
-        _ if has_no_piece => "no piece is large enough",
-        _ => "",
     }
 }

@@ -162,6 +162,7 @@ pub fn shown(z: &Zone, page: u64) -> ZoneAnswer {
         largest_usable_order: None,
         largest_order: largest,
         blocks_whole: lists.is_some(),
+        why: None,
     }
 }
 
@@ -314,6 +315,7 @@ impl Asked<'_> {
                 largest_usable_order: largest(&is_open),
                 largest_order: largest(&|_| true),
                 blocks_whole: is_whole,
+                why: None,
             },
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`files`]: the files that are there, each read by itself. [`settings`]: what is set. [`whole`]: whether a text is there
 //!   to its end.
+//! - [`amounts`]: how large it is, and what of it is free.
 //! - [`zone`]: a zone as the files together show it, and what follows from that. [`zones`]: how the files tell zones.
 //!
 //! It is here, and not where Linux is spoken: its notes are sentences with sizes, its indexes and rights are the eras',
@@ -10,6 +11,7 @@
 //! Invariant: every number is the kernel's own, or made from free blocks by the formulas of [`unfrag_eras::stat`]; what could
 //! not be read is named in [`Host::unread`], never guessed.
 
+pub mod amounts;
 pub mod files;
 pub mod settings;
 pub mod whole;

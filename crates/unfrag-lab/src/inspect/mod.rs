@@ -11,6 +11,7 @@ pub mod compare;
 pub mod text;
 
 use crate::geometry::PageSizeFrom;
+use crate::host::amounts::Amounts;
 use crate::host::files::{Files, Lacking, Reader};
 use crate::host::{Host, OfSnapshot, Unread, Zone, zone::TypeBlocks};
 use serde::Serialize;
@@ -32,7 +33,10 @@ const LACKING: &Lacking = &Lacking {
     further: &[
         ("unusable_index", "the index is not shown"),
         ("extfrag_index", "the index is not shown"),
-        ("meminfo", "the page size is taken from other files"),
+        (
+            "meminfo",
+            "the page size is taken from other files, and memory that no zone manages is not known",
+        ),
     ],
 };
 
@@ -64,6 +68,8 @@ pub struct Moment {
     pub huge_page_bytes: u64,
     /// Order of a huge page.
     pub huge_order: u8,
+    /// How large the host is.
+    pub memory: Amounts,
     /// One for each populated zone.
     pub zones: Vec<ZoneState>,
     /// Assumptions, and files that contradict each other.
@@ -154,6 +160,7 @@ fn of_host(name: &str, host: Host) -> Moment {
         page_size_from: host.geometry.page_size_from,
         huge_page_bytes: host.geometry.huge_page_bytes(),
         huge_order: host.geometry.huge_order,
+        memory: Amounts::of(&host),
         notes: notes.chain(beginnings).chain(contradictions).collect(),
         zones: host.zones.iter().map(zone_state).collect(),
         unread: host.unread,

@@ -58,18 +58,41 @@ fn in_words(moment: &Moment, inspection: &Inspection) -> String {
             "{source}{at}: how fragmented it is is not known, as no file tells free blocks"
         );
     };
-    let how = match outside {
+    let blocks: Option<u64> = moment.zones.iter().map(|z| z.free_huge_blocks).sum();
+    let memory = &moment.memory;
+    let added = memory.added_when_asked().unwrap_or(0);
+    // All that is free decides: a zone in pieces does no harm where others have enough.
+    let whole = blocks.and_then(|n| {
+        let whole = n.saturating_mul(moment.huge_page_bytes);
+        Some((whole.saturating_add(added), memory.free()?))
+    });
+    let of_all = whole.and_then(|(whole, free)| {
+        let outside = free.saturating_sub(whole).saturating_mul(100);
+        outside.checked_div(free)
+    });
+    let how = match of_all.unwrap_or(outside) {
         0..20 => "little fragmented",
         20..60 => "fragmented",
         _ => "badly fragmented",
     };
-    let blocks: Option<u64> = moment.zones.iter().map(|z| z.free_huge_blocks).sum();
+    let size = memory.whole().map_or(String::new(), |n| format!(", {n}"));
     let blocks = blocks.map_or(String::new(), |n| {
         let is = if n == 1 { "is" } else { "are" };
-        format!("; {} of {huge} {is} free", thousands(n))
+        let more = match added / moment.huge_page_bytes.max(1) {
+            0 => String::new(),
+            more => format!(" in zones, {} more when asked", thousands(more)),
+        };
+        format!(
+            "; {} of {huge} {is} free{more} (how many can be had: unfrag doctor)",
+            thousands(n)
+        )
     });
+    let at_worst = match moment.zones.len() {
+        1 => "",
+        _ => "at worst ",
+    };
     format!(
-        "{source}{at}: {how}: {outside} % of the free memory of zone {} (node {}) is in pieces smaller than {huge}{blocks}",
+        "{source}{at}{size}: {how}: {at_worst}{outside} % of the free memory of zone {} (node {}) is in pieces smaller than {huge}{blocks}",
         zone.zone, zone.node
     )
 }
@@ -123,15 +146,17 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
     }
     out.push('\n');
     if !zone.watermarks.is_empty() {
-        let marks: Vec<String> = ["min", "low", "high", "boost"]
+        let mut marks: Vec<String> = ["min", "low", "high"]
             .iter()
             .filter_map(|&m| Some(format!("{m} {}", thousands(*zone.watermarks.get(m)?))))
             .collect();
-        let _ = writeln!(
-            out,
-            "watermarks in pages, boost included: {}",
-            marks.join(", ")
-        );
+        if let Some(boost) = zone.watermarks.get("boost").filter(|&&n| n > 0) {
+            marks.push(format!(
+                "of each {} for a short time, after types were mixed in a pageblock (boost)",
+                thousands(*boost)
+            ));
+        }
+        let _ = writeln!(out, "watermarks in pages: {}", marks.join(", "));
     }
     let head = format!(
         "{:>5} {:>8} {:>12} {:>10} {:>9} {:>14}",
@@ -168,17 +193,15 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
     if let (Some(blocks), Some(outside)) = (zone.free_huge_blocks, zone.extfrag_for_order_9) {
         let _ = writeln!(
             out,
-            "free {} blocks: {}; free memory outside them (extfrag_for_order {}): {outside} %",
+            "free {} blocks: {}; free memory outside them: {outside} %",
             bytes(moment.huge_page_bytes),
-            thousands(blocks),
-            moment.huge_order
+            thousands(blocks)
         );
     } else if let Some(outside) = zone.extfrag_for_order_9 {
         let _ = writeln!(
             out,
-            "free memory outside {} blocks (extfrag_for_order {}): {outside} %",
-            bytes(moment.huge_page_bytes),
-            moment.huge_order
+            "free memory outside {} blocks: {outside} %",
+            bytes(moment.huge_page_bytes)
         );
     }
     if !zone.first_free_blocks.is_empty() {
@@ -217,7 +240,7 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Text)
 /// An index of -1 says that a block is free: there is no failure to explain.
 fn index(value: f64) -> String {
     if value <= -1.0 {
-        "block free".into()
+        "would succeed".into()
     } else {
         format!("{value:.3}")
     }

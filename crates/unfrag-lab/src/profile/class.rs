@@ -7,7 +7,7 @@
 //!    those with the flags of readahead (no retrying, warning or zeroing, but not `__GFP_NOMEMALLOC`, which a huge-page
 //!    fault has), and those with `__GFP_WRITE`. They were taken for page cache and never entered it.
 //! 3. `__GFP_NORETRY | __GFP_NOWARN` without `__GFP_ZERO` is how slab caches take pages; with `__GFP_RECLAIMABLE` their
-//!    objects can be reclaimed. `spec: 6.2`
+//!    objects can be reclaimed. `spec: 6.2` A slab that is refused is asked for once more, in another way: [`refused`](super::refused).
 //! 4. Zeroed `GFP_KERNEL` pages of order 0 or 1, charged to a memory cgroup since 5.0, are page tables.
 //! 5. Zeroed blocks of order 2 are kernel stacks. Kernels that take stacks in bulk have no event for them.
 //! 6. All others are unmovable pages of some other use: pipes, sockets, the lists of pages to be freed at an exit.

@@ -3,7 +3,7 @@
 //!
 //! From a recording to a profile:
 //! - [`process`](mod@process): which processes there were, what they ran, and how long they computed.
-//! - [`class`](mod@class): what a page is for. `purposes`: that of each allocation. `walk`: the walk over the events.
+//! - [`class`](mod@class): what a page is for. [`refused`]: slabs that got less than they asked for. `purposes`: that of each allocation. `walk`: the walk over the events.
 //! - [`pages`], [`process_pages`], [`files`]: the sums that the walk makes. [`summary`]: what is said of them.
 //! - [`object_counts`]: slab objects. `extraction`: all of it together.
 //!
@@ -32,6 +32,7 @@ pub mod pages;
 pub mod process;
 pub mod process_pages;
 mod purposes;
+pub mod refused;
 pub mod spread;
 pub mod summary;
 pub mod text;

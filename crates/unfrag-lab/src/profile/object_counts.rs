@@ -7,6 +7,7 @@ use super::process::Processes;
 use super::usage::Use;
 use crate::error::Result;
 use crate::slab::SlabTrace;
+use crate::slab::names::CacheNames;
 use crate::slab::trace::Action;
 use std::collections::{BTreeMap, HashMap};
 use unfrag_linux::event::Kind;
@@ -50,6 +51,7 @@ pub fn add(
         .map(|(i, n)| (n.as_str(), i))
         .collect();
     let trace = SlabTrace::of(rec)?;
+    let names = CacheNames::of(rec);
     // The caches by name and size; sums of all programs, then of each.
     let mut caches: BTreeMap<(String, u64), usize> = BTreeMap::new();
     let mut sums: Vec<Vec<Sum>> = vec![vec![]; programs.len() + 1];
@@ -77,9 +79,7 @@ pub fn add(
             Action::Kmalloc { bytes, .. } => {
                 let size = kmalloc_size(bytes as u64);
                 let next = caches.len();
-                *caches
-                    .entry((format!("kmalloc-{size}"), size))
-                    .or_insert(next)
+                *caches.entry((names.of_kmalloc(size), size)).or_insert(next)
             }
         };
         let Some(process) = processes.owner(op.task, op.time) else {

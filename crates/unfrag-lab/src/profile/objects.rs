@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Objects of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
-    /// Name of the cache; `kmalloc-` and a size for memory by size, `?-` and a size where the kernel does not say.
+    /// Name of the cache, as slabinfo has it where the recording holds that; else `kmalloc-` and a size for memory by size,
+    /// `?-` and a size where nothing says.
     pub cache: String,
     /// Bytes of an object.
     pub object_bytes: u64,

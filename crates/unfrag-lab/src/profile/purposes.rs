@@ -2,12 +2,14 @@
 //! before it begins.
 
 use super::class::Class;
+use super::refused::Refused;
 use crate::era::Era;
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
 use unfrag_eras::{Gfp, Pfn};
 use unfrag_linux::event::page::Cache;
 use unfrag_linux::event::{At, Kind, Page, Tracker};
+use unfrag_linux::recording::IN_INTERRUPT;
 
 /// Bits of a device number that hold its minor number.
 const MINOR_BITS: u32 = 20;
@@ -39,6 +41,7 @@ pub(crate) struct Purposes {
     classes: Vec<Class>,
     /// By allocation whose first page entered page cache: its flags, and the device of the file it entered last.
     cached: HashMap<usize, (Gfp, u64)>,
+    refused: Refused,
     /// The last allocation of a first frame, and its flags.
     live: HashMap<Pfn, (usize, Gfp)>,
 }
@@ -56,6 +59,7 @@ impl Purposes {
             files: DeviceFiles::default(),
             classes: vec![],
             cached: HashMap::new(),
+            refused: Refused::default(),
             live: HashMap::new(),
         }
     }
@@ -81,15 +85,17 @@ impl Tracker for Purposes {
         matches!(kind, Kind::Alloc | Kind::Free | Kind::CacheAdd)
     }
 
-    fn event(&mut self, _: &At, page: Option<Page<'_>>) -> Result<()> {
+    fn event(&mut self, at: &At, page: Option<Page<'_>>) -> Result<()> {
         match page {
             Some(Page::Alloc(request)) => {
                 let gfp = self.era.gfp(request.gfp.unwrap_or_default().0);
                 if let Some(pfn) = request.pfn {
                     self.live.insert(pfn, (self.classes.len(), gfp));
                 }
-                self.classes
-                    .push(Class::of_request(gfp, request.order, self.era));
+                let by = (at.task, at.flags & IN_INTERRUPT != 0);
+                let found = request.pfn.is_some();
+                let class = self.refused.class(by, gfp, request.order, found, self.era);
+                self.classes.push(class);
             }
             Some(Page::Free(block)) => {
                 self.live.remove(&block.pfn);

@@ -2,8 +2,9 @@
 
 use super::class::Class;
 use super::{Profile, Use};
-use crate::report::number::{counted, decimal_bytes, thousands};
+use crate::report::number::{bytes, counted, thousands};
 use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::fmt::Write as _;
 
 /// Caches listed, those taken most first.
@@ -24,19 +25,12 @@ pub fn render(p: &Profile, screen: &Screen) -> Text {
 
 fn head(p: &Profile, screen: &Screen, out: &mut Text) {
     let r = &p.recording;
-    let command = match r.command.as_str() {
-        "" => "a command that was not kept",
-        command => command,
-    };
-    let title = printable(&format!("{}: {command}", r.file));
-    let title: String = title.chars().take(screen.width).collect();
-    out.push_head(screen, &title);
     let mut facts = vec![
         format!("Linux {}", printable(&r.kernel)),
         counted(r.cpus.into(), "CPU"),
     ];
     if r.memory_bytes > 0 {
-        facts.push(decimal_bytes(r.memory_bytes));
+        facts.push(bytes(r.memory_bytes));
     }
     if !r.date.is_empty() {
         facts.push(printable(&r.date));
@@ -45,7 +39,16 @@ fn head(p: &Profile, screen: &Screen, out: &mut Text) {
     if r.lost_events > 0 {
         facts.push(format!("{} lost", thousands(r.lost_events)));
     }
-    let _ = writeln!(out, "{}", facts.join(", "));
+    let facts = facts.join(", ");
+    if r.command.is_empty() {
+        let _ = writeln!(out, "{}, {facts}", printable(&r.file));
+    } else {
+        let title = printable(&format!("{}: {}", r.file, r.command));
+        let title: String = title.chars().take(screen.width).collect();
+        out.push_head(screen, &title);
+        let _ = writeln!(out, "{facts}");
+    }
+    wrapped(out, Place::Hanging("  "), screen.width, &answer(p));
     let all = &p.all;
     let mut facts = vec![format!("{} s", seconds(all.wall_us))];
     if let Some(cpu) = all.cpu_us {
@@ -60,9 +63,40 @@ fn head(p: &Profile, screen: &Screen, out: &mut Text) {
     } else {
         facts.push("processes not told apart: record with --processes".into());
     }
-    let most = thousands(all.high_water_pages);
-    facts.push(format!("at most {most} pages beside page cache"));
     let _ = writeln!(out, "{}\n", facts.join(", "));
+}
+
+/// Kinds of memory that the first sentence names.
+const NAMED: usize = 2;
+
+/// How much memory it took at most, of what kind, and how much it still holds.
+fn answer(p: &Profile) -> String {
+    let amount = |pages: u64| bytes(pages * u64::from(p.recording.page_bytes));
+    let most = p.all.high_water_pages;
+    let kinds = p
+        .all
+        .pages
+        .iter()
+        .filter(|(class, _)| !class.is_page_cache());
+    let mut kinds: Vec<_> = kinds.map(|(c, n)| (c, n.high_water_pages)).collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .take(NAMED)
+        .map(|(class, n)| format!("{} {}", called(*class), amount(n)))
+        .collect();
+    let of = match kinds.is_empty() {
+        true => String::new(),
+        false => format!(" (most of it: {})", kinds.join(", ")),
+    };
+    let held: u64 = p.all.pages.values().map(|n| n.held_pages).sum();
+    format!(
+        "It took {} pages ({}) at once at most, beside page cache{of}; at the end it holds {} pages ({}), page cache included.",
+        thousands(most),
+        amount(most),
+        thousands(held),
+        amount(held)
+    )
 }
 
 /// What a class is called.
@@ -71,12 +105,12 @@ fn called(class: Class) -> &'static str {
         Class::Anonymous => "anonymous",
         Class::FileRead => "files read",
         Class::FileWritten => "files written",
-        Class::Metadata => "block device",
+        Class::Metadata => "file-system metadata",
         Class::PageTables => "page tables",
         Class::KernelStacks => "kernel stacks",
         Class::SlabReclaimable => "slab, reclaimable",
-        Class::SlabUnmovable => "slab, unmovable",
-        Class::Other => "other, unmovable",
+        Class::SlabUnmovable => "slab",
+        Class::Other => "other kernel memory",
     }
 }
 
@@ -84,20 +118,20 @@ fn pages(all: &Use, screen: &Screen, out: &mut Text) {
     let names = [
         "taken",
         "at most",
-        "running",
+        "own",
         "at exit",
-        "elsewhere",
+        "others",
         "reclaimed",
         "held",
     ];
-    let mut line = format!("{:<17}", "pages");
+    let mut line = format!("{:<21}", "pages");
     for name in names {
         let _ = write!(line, "{name:>10}");
     }
     let _ = write!(line, "{:>13}", "lives ms");
     out.push_head(screen, &line);
     for (class, p) in &all.pages {
-        let _ = write!(out, "{:<17}", called(*class));
+        let _ = write!(out, "{:<21}", called(*class));
         let freed = &p.freed_pages;
         for n in [
             p.taken_pages,
@@ -115,19 +149,24 @@ fn pages(all: &Use, screen: &Screen, out: &mut Text) {
             .map_or_else(|| "-".into(), |l| millis(l.median));
         let _ = writeln!(out, "{life:>13}");
     }
-    for (class, p) in &all.pages {
+    let legend = "Freed: by the process that took them (own), as it ended (at exit), by others or later, or reclaimed by the kernel.";
+    wrapped(out, Place::Each("  "), screen.width, legend);
+    let larger = all.pages.iter().filter_map(|(class, p)| {
         let orders = p.taken_by_order.len();
-        if orders > 1 {
-            let larger: u64 = p.taken_by_order[1..].iter().sum();
-            let _ = writeln!(
-                out,
-                "{}: {} of order 0, {} larger, up to order {}",
+        let blocks: u64 = p.taken_by_order.iter().skip(1).sum();
+        (blocks > 0).then(|| {
+            format!(
+                "{} {} (up to order {})",
                 called(*class),
-                thousands(p.taken_by_order[0]),
-                thousands(larger),
+                thousands(blocks),
                 orders - 1
-            );
-        }
+            )
+        })
+    });
+    let larger: Vec<String> = larger.collect();
+    if !larger.is_empty() {
+        let text = format!("Blocks larger than a page: {}.", larger.join(", "));
+        wrapped(out, Place::Each("  "), screen.width, &text);
     }
 }
 
@@ -196,7 +235,11 @@ fn caches(p: &Profile, screen: &Screen, out: &mut Text) {
     );
     out.push_head(screen, &line);
     for o in p.all.slab.iter().take(CACHES) {
-        let name: String = printable(&o.cache).chars().take(23).collect();
+        let name = match o.cache.strip_prefix("?-") {
+            Some(_) => "(not named)".into(),
+            None => printable(&o.cache),
+        };
+        let name: String = name.chars().take(23).collect();
         let _ = write!(out, "{name:<24}{:>8}", thousands(o.object_bytes));
         for n in [o.taken, o.high_water, o.freed, o.held] {
             let _ = write!(out, "{:>12}", thousands(n));

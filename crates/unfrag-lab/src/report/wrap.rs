@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where the lines of a paragraph begin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub enum Place<'a> {
     /// The first at the margin, the others after this.
     Hanging(&'a str),
     /// Each of them after this.
@@ -12,7 +12,7 @@ pub(crate) enum Place<'a> {
 }
 
 /// Appends a paragraph, broken between words. A word that is wider than the screen has a line of its own.
-pub(crate) fn wrapped(out: &mut impl fmt::Write, place: Place, width: usize, text: &str) {
+pub fn wrapped(out: &mut impl fmt::Write, place: Place, width: usize, text: &str) {
     let (first, next) = match place {
         Place::Hanging(next) => ("", next),
         Place::Each(next) => (next, next),

@@ -119,7 +119,7 @@ pub(super) fn high_order(o: &Outcome) -> Table {
 
 /// Blocks of the largest order in each zone, and how many of them could be had.
 pub(super) fn blocks(obstacles: &[Obstacles]) -> Table {
-    let mut table = Table::new("zone", ["blocks", "free", "easy"]);
+    let mut table = Table::new("zone", ["blocks", "free", "can be freed"]);
     for o in obstacles {
         table.row(o.zone, [o.blocks, o.free, o.easy].map(thousands).into());
     }
@@ -203,8 +203,8 @@ pub(super) fn legend() -> [String; 2] {
     let size = order_size(MAX_ORDER.into());
     [
         format!(
-            "A block is {size}, the largest order; easy: only page cache, anonymous memory and free pages in it."
+            "A block is {size}, the largest order; one can be freed if only page cache, anonymous memory and free pages are in it."
         ),
-        "Alone in a block: all else there is easy, so that without it the block would be.".into(),
+        "Alone in a block: without it the block could be freed.".into(),
     ]
 }

@@ -5,6 +5,7 @@ use super::phrases::{kernel, seconds};
 use super::tables;
 use super::tables::Table;
 use crate::report::columns;
+use crate::report::number::thousands;
 use crate::report::screen::Text;
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
@@ -15,14 +16,14 @@ const SPOILERS: usize = 5;
 /// The run.
 pub fn render(o: &Outcome) -> Text {
     let mut out = format!(
-        "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time (calibration {})\n\n",
+        "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time; {}\n\n",
         o.scenario,
         o.machine,
         kernel(o),
         o.seed,
         o.ended,
         seconds(o.elapsed_ns),
-        o.calibration
+        failed(o)
     );
     push_table(&mut out, &tables::tasks(o), "");
     let cpu = &o.cpu;
@@ -71,7 +72,22 @@ pub fn render(o: &Outcome) -> Text {
         let _ = writeln!(out, "{}\n\n{}", failed.head, failed.reports);
     }
     push_table(&mut out, &tables::counters(o), "");
+    let _ = writeln!(
+        out,
+        "\nCosts of the kernel's work: those of the calibration with the hash {}",
+        o.calibration
+    );
     out.into()
+}
+
+/// Whether anything of it failed.
+fn failed(o: &Outcome) -> String {
+    let programs: u64 = o.programs.failures.values().sum();
+    match (programs, failure_text(o).is_some()) {
+        (0, false) => "nothing failed".into(),
+        (0, true) => "allocations failed, as told below".into(),
+        (n, _) => format!("{} failures of its programs", thousands(n)),
+    }
 }
 
 /// Labels to the left, values to the right, two blanks between columns.

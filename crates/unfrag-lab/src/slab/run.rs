@@ -3,6 +3,7 @@
 //! Invariant: each allocator runs alone on a machine of its own. Each operation is done on the CPU that the
 //! trace says; the reaper runs by the trace's clock.
 
+use super::names::CacheNames;
 use super::report::{AllocatorReport, CacheReport, SlabReport};
 use super::trace::{Action, SlabTrace, TracedCache};
 use crate::afford;
@@ -53,6 +54,14 @@ pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabRe
         .iter()
         .map(|d| replay_on(&trace, *d, cpus, options))
         .collect::<Result<Vec<_>>>()?;
+    let mut allocators = allocators;
+    let names = CacheNames::of(rec);
+    for c in allocators.iter_mut().flat_map(|a| &mut a.caches) {
+        // Each allocator calls its caches by size in its own way.
+        if c.name.starts_with("kmalloc-") || c.name.starts_with("size-") {
+            c.name = names.of_kmalloc(c.object_size.into());
+        }
+    }
     let count = |f: fn(&Action) -> bool| trace.ops.iter().filter(|o| f(&o.action)).count() as u64;
     Ok(SlabReport {
         source: source.to_owned(),

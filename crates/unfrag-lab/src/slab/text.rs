@@ -2,8 +2,9 @@
 
 use super::SlabReport;
 use super::report::{AllocatorReport, CacheReport, Held};
-use crate::report::number::thousands;
+use crate::report::number::{counted, thousands};
 use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -15,14 +16,10 @@ pub fn render(r: &SlabReport, screen: &Screen) -> Text {
     let mut out = Text::new();
     let title = format!("{}, Linux {}", printable(&r.source), printable(&r.kernel));
     out.push_head(screen, &title);
-    let _ = writeln!(
-        out,
-        "{} allocations, {} frees, limits for {} CPUs",
-        thousands(r.allocations),
-        thousands(r.frees),
-        r.cpus
-    );
-    left_out(r, &mut out);
+    if let Some(answer) = answer(r) {
+        wrapped(&mut out, Place::Hanging("  "), screen.width, &answer);
+    }
+    wrapped(&mut out, Place::Hanging("  "), screen.width, &replayed(r));
     out.push('\n');
     side_by_side(r, screen, &mut out);
     out.push('\n');
@@ -30,7 +27,62 @@ pub fn render(r: &SlabReport, screen: &Screen) -> Text {
     out
 }
 
-fn left_out(r: &SlabReport, out: &mut Text) {
+/// Differences up to this share of the most pages are none.
+const ALIKE: u64 = 20;
+
+/// Which allocator needs the fewest pages, and whose objects make the difference.
+fn answer(r: &SlabReport) -> Option<String> {
+    let mut by_pages: Vec<&AllocatorReport> = r.allocators.iter().collect();
+    by_pages.sort_by_key(|a| a.peak.pages);
+    let (first, last) = (by_pages.first()?, by_pages.last()?);
+    let asked = thousands(first.peak.requested_bytes / 1024);
+    if by_pages.len() == 1 {
+        let (pages, waste) = (thousands(first.peak.pages), share(&first.peak));
+        let name = first.allocator.to_uppercase();
+        return Some(format!(
+            "{name} needs {pages} pages at most for {asked} KiB of objects: {waste} of them is waste."
+        ));
+    }
+    let each = |a: &&AllocatorReport| {
+        format!("{} {}", a.allocator.to_uppercase(), thousands(a.peak.pages))
+    };
+    let each: Vec<String> = by_pages.iter().map(each).collect();
+    let each = each.join(", ");
+    let between = last.peak.pages - first.peak.pages;
+    if between * ALIKE <= last.peak.pages {
+        return Some(format!(
+            "All need about as many pages for {asked} KiB of objects: {each}."
+        ));
+    }
+    let name = first.allocator.to_uppercase();
+    let pages = |a: &AllocatorReport, c: &CacheReport| {
+        let mut same = a.caches.iter().filter(|o| o.name == c.name);
+        same.next().map_or(0, |o| o.pages)
+    };
+    let differ = |c: &&CacheReport| c.pages.saturating_sub(pages(first, c));
+    let most = last.caches.iter().max_by_key(differ);
+    let most = most.filter(|c| differ(c) > 0).map(|c| {
+        format!(
+            "; most of the difference: {}, {} pages and {}",
+            called(&c.name),
+            thousands(pages(first, c)),
+            thousands(c.pages)
+        )
+    });
+    Some(format!(
+        "{name} needs the fewest pages for {asked} KiB of objects: {each}{}.",
+        most.unwrap_or_default()
+    ))
+}
+
+/// What was replayed, and what of it was left out.
+fn replayed(r: &SlabReport) -> String {
+    let mut text = format!(
+        "{} allocations, {} frees; the allocators are set up as for {}",
+        thousands(r.allocations),
+        thousands(r.frees),
+        counted(r.cpus.into(), "CPU")
+    );
     let parts = [
         (
             r.unknown_frees,
@@ -46,7 +98,16 @@ fn left_out(r: &SlabReport, out: &mut Text) {
         ),
     ];
     for (n, what) in parts.iter().filter(|(n, _)| *n > 0) {
-        let _ = writeln!(out, "{} {what}", thousands(*n));
+        let _ = write!(text, "; {} {what}", thousands(*n));
+    }
+    text
+}
+
+/// A cache's name; one that nothing tells is that.
+fn called(name: &str) -> String {
+    match name.strip_prefix("?-") {
+        Some(_) => "(not named)".into(),
+        None => printable(name),
     }
 }
 
@@ -93,7 +154,7 @@ fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut Text) {
         false,
     );
     row(
-        "pages of the allocator's records",
+        "pages for its own bookkeeping",
         &|a| thousands(a.record_pages),
         false,
     );
@@ -157,7 +218,7 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut Text) {
     out.push_head(screen, &head);
     for ((name, size), row) in rows.iter().take(CACHES) {
         let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
-        let name: String = printable(name).chars().take(24).collect();
+        let name: String = called(name).chars().take(24).collect();
         let mut line = format!(
             "{name:<24} {:>7} {:>9}",
             thousands((*size).into()),

@@ -5,6 +5,7 @@
 //! them was traced (bulk frees are not).
 
 use super::events::{SlabEventKind, cache_names, slab_events};
+use super::names::CacheNames;
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::geometry::recorded::{Question, RecordedGeometry};
@@ -102,6 +103,7 @@ impl SlabTrace {
         }
         let era = Era::of(&rec.meta.kernel_release)?;
         let names = cache_names(&events);
+        let of_host = CacheNames::of(rec);
         let mut trace = SlabTrace::default();
         let mut known: HashMap<(String, u64), usize> = HashMap::new();
         let mut live: HashMap<u64, usize> = HashMap::new();
@@ -139,6 +141,7 @@ impl SlabTrace {
                     let action = match kmalloc {
                         true => Action::Kmalloc { bytes: size, gfp },
                         false => {
+                            let name = name.or_else(|| of_host.of_objects(recorded));
                             let name = name.map_or_else(|| format!("?-{recorded}"), str::to_owned);
                             let next = trace.caches.len();
                             let cache = *known.entry((name.clone(), recorded)).or_insert(next);

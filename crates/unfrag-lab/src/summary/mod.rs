@@ -4,15 +4,17 @@
 //! - [`report`]: the answer, as data. `people`: who did it.
 //! - `requests`, `fallbacks`, `compaction`, `reclaim`: one count for each question. `walk`: feeds them
 //!   with the events. `kernel`: names by kernel.
-//! - [`text`]: the answer for a terminal.
+//! - [`text`]: the answer for a terminal. `answer`: its first sentences. `phrases`: what both call processes.
 //!
 //! Invariant: each event is looked at once. A question whose events are not in the trace is answered with nothing,
 //! never with zero, and named.
 
+mod answer;
 mod compaction;
 mod fallbacks;
 mod kernel;
 mod people;
+mod phrases;
 mod reclaim;
 pub mod report;
 mod requests;

@@ -3,18 +3,18 @@
 //! Invariant: every number has its unit; what is cut off is counted; text of the trace cannot control the
 //! terminal.
 
+use super::answer;
+use super::phrases::{counted, who};
 use super::report::{
     Answer, Asked, Compaction, DirectReclaim, Fallbacks, Kswapd, Lost, Requests, Summary, Times,
-    Who,
 };
 use crate::report::columns;
 use crate::report::number::{duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Widest name of a process.
-const NAME: usize = 28;
 /// What stands for a field that an event lacks.
 const UNKNOWN: &str = "-";
 
@@ -85,13 +85,21 @@ impl Page<'_> {
             |k| format!("Linux {}", printable(k)),
         );
         self.line(&format!("{}, {kernel}", printable(&s.source)));
+        if let Some(sentence) = answer::sentences(s) {
+            wrapped(
+                &mut self.out,
+                Place::Hanging("  "),
+                self.screen.width,
+                &sentence,
+            );
+        }
         let cpus = match s.cpus {
             0 => String::new(),
             n => format!(", {}", counted(n.into(), "CPU")),
         };
-        self.line(&format!("{}{cpus}", printable(&s.format)));
         self.line(&format!(
-            "{} in {}, from {:.6} s of the trace's clock",
+            "{}{cpus}: {} in {}, from {:.6} s of the trace's clock",
+            printable(&s.format),
             counted(s.events, "event"),
             match s.seconds {
                 short if short < 1.0 => format!("{} ms", millis(short)),
@@ -99,14 +107,16 @@ impl Page<'_> {
             },
             s.first_seconds
         ));
-        if let Some(share) = s.share_of_allocations {
-            self.line(&format!(
-                "{} of the pages that the host allocated meanwhile",
+        let share = s.share_of_allocations.map(|share| {
+            format!(
+                "{} of the pages that the host allocated meanwhile; ",
                 percent(share)
-            ));
-        }
+            )
+        });
+        let mut share = share.unwrap_or_default();
         for line in lost(&s.lost) {
-            self.line(&line);
+            let share = std::mem::take(&mut share);
+            self.line(&format!("{share}{line}"));
         }
     }
 
@@ -175,7 +185,9 @@ impl Page<'_> {
         });
         self.line(&format!("  {}{fragmenting}", counted(f.count, "event")));
         let rows = f.kinds.iter().map(|k| {
-            let ownership = k.change_ownership.map(|o| if o { "yes" } else { "no" });
+            let ownership = k
+                .change_ownership
+                .map(|o| if o { "taken over" } else { "lent" });
             vec![
                 who(&k.who),
                 or_unknown(k.wanted.as_deref()),
@@ -190,7 +202,7 @@ impl Page<'_> {
             "process",
             "wanted",
             "taken from",
-            "new owner",
+            "block",
             "order",
             "block's order",
             "count",
@@ -214,7 +226,7 @@ impl Page<'_> {
                 counted(runs.begun, "run")
             ));
             let rows = runs.results.iter().map(|r| {
-                let mut row = vec![or_unknown(r.result.as_deref()), thousands(r.count)];
+                let mut row = vec![ended_as(r.result.as_deref()), thousands(r.count)];
                 row.extend(times(&r.time));
                 row
             });
@@ -268,7 +280,7 @@ impl Page<'_> {
         }
         if let Some(orders) = &c.deferred {
             self.line(&format!(
-                "  deferred, as earlier runs were in vain: {}",
+                "  put off, as earlier runs were in vain (deferred): {}",
                 by_order(orders)
             ));
         }
@@ -374,6 +386,23 @@ impl Page<'_> {
     }
 }
 
+/// How a run of compaction ended, in words, with the kernel's own behind them.
+fn ended_as(result: Option<&str>) -> String {
+    let Some(result) = result else {
+        return UNKNOWN.to_owned();
+    };
+    let words = match result {
+        "complete" => "all of the zone looked at, no block made",
+        "partial_skipped" => "part of the zone looked at, no block made",
+        "success" | "partial" => "a block was made",
+        "contended" => "given up, as others waited",
+        "skipped" | "not_suitable_zone" => "not begun: too little free, or a block is there",
+        "deferred" => "put off, as earlier runs were in vain",
+        _ => return printable(result),
+    };
+    format!("{words} ({result})")
+}
+
 /// What is missing from the trace, a sentence each.
 fn lost(l: &Lost) -> Vec<String> {
     if l.nothing() {
@@ -409,25 +438,6 @@ fn lost(l: &Lost) -> Vec<String> {
     out
 }
 
-fn who(who: &Who) -> String {
-    let Some(process) = &who.process else {
-        let unnamed = match who.interrupt {
-            true => "(not named, interrupt)",
-            false => "(not named)",
-        };
-        return unnamed.to_owned();
-    };
-    let name = printable(process);
-    let mut short: String = name.chars().take(NAME).collect();
-    if name.chars().nth(NAME).is_some() {
-        short.push('…');
-    }
-    match who.interrupt {
-        true => format!("{short} (interrupt)"),
-        false => short,
-    }
-}
-
 fn times(t: &Times) -> [String; 2] {
     match t.timed {
         0 => [UNKNOWN.to_owned(), UNKNOWN.to_owned()],
@@ -454,9 +464,4 @@ fn number<N: ToString>(n: Option<N>) -> String {
 
 fn or_unknown(text: Option<&str>) -> String {
     text.map_or(UNKNOWN.to_owned(), printable)
-}
-
-fn counted(n: u64, one: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{} {one}{s}", thousands(n))
 }

@@ -4,6 +4,7 @@ use super::{Area, View};
 use crate::geometry::Sizes;
 use crate::geometry::recorded::{Question, RecordedGeometry};
 use crate::host::Host;
+use crate::host::amounts::Amounts;
 use crate::host::files::{Lacking, Reader};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -74,13 +75,16 @@ pub fn read(directory: &Path, seconds: f64) -> crate::error::Result<View> {
         let all = view.free.iter_mut().zip(&zone.free);
         all.for_each(|(sum, n)| *sum = sum.saturating_add(*n));
     }
-    let memory = host.meminfo.as_ref().and_then(|m| m.get("MemTotal"));
+    let total = host.meminfo_bytes("MemTotal");
+    view.memory = Amounts::of(&host);
     // A pool writes no zoneinfo, and its frames are of 4 KiB.
     let geometry = RecordedGeometry::of_host(host)
         .check(Question::View)
         .map_err(|e| e.in_file(directory))?;
     view.sizes = Sizes::of(geometry);
-    view.frames = memory.map(|kib| geometry.pages(kib));
+    // A pool tells its zones' sum alone.
+    let all = view.memory.in_zones_bytes.or(total);
+    view.frames = all.map(|bytes| bytes / view.sizes.page_bytes.max(1));
     Ok(view)
 }
 

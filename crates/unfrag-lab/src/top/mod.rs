@@ -13,6 +13,7 @@ pub mod show;
 pub mod text;
 
 use crate::geometry::Sizes;
+use crate::host::amounts::Amounts;
 use std::collections::BTreeMap;
 use unfrag_pool::cells::Cell;
 
@@ -38,8 +39,10 @@ pub struct View {
     pub sizes: Sizes,
     /// Free blocks by order, of all zones.
     pub free: Vec<u64>,
-    /// Frames, if the source tells.
+    /// Frames of its zones, if the source tells.
     pub frames: Option<u64>,
+    /// How large the host is, where it is one.
+    pub memory: Amounts,
     /// Counters that only grow, by name.
     pub counters: BTreeMap<String, u64>,
     /// Waits of allocations: how many took less than so many nanoseconds, and at least half of that.

@@ -22,7 +22,7 @@ pub fn view(
 ) -> crate::error::Result<View> {
     let inside = manager.inspect();
     let mut view = View {
-        title: format!("kernel {kernel}, snapshot {}", snap.name),
+        title: format!("replay under kernel {kernel}, at snapshot {}", snap.name),
         seconds: snap
             .files
             .iter()

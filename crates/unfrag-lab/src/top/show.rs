@@ -2,6 +2,7 @@
 
 use super::View;
 use crate::geometry::Sizes;
+use crate::host::amounts::Amounts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,11 @@ pub struct Shown<'v> {
     /// Sizes of frames and blocks; left out where they are the usual ones (frames of 4 KiB, blocks of 2 MiB).
     #[serde(skip_serializing_if = "Sizes::are_usual")]
     pub sizes: Sizes,
-    /// Frames; none if the source does not tell.
+    /// Frames of its zones; none if the source does not tell.
     pub frames: Option<u64>,
+    /// How large the host is; left out where it is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Amounts>,
     /// Free frames.
     pub free_frames: u64,
     /// Free blocks of the size of a huge page, in blocks of that size or larger.
@@ -52,6 +56,7 @@ impl<'v> Shown<'v> {
             seconds: view.seconds,
             sizes: view.sizes,
             frames: view.frames,
+            memory: Some(view.memory).filter(|m| m.in_zones_bytes.is_some()),
             free_frames: view.free_frames(),
             free_huge: view.free_huge(),
             free_blocks: &view.free,

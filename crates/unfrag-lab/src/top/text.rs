@@ -32,6 +32,9 @@ pub fn render(view: &View, before: Option<&View>, style: &Style) -> Text {
         let percent = shown.free_frames.saturating_mul(100) / frames;
         let _ = write!(out, " of {} ({percent} %)", bytes(view.sizes.bytes(frames)));
     }
+    if let Some(beside) = view.memory.beside() {
+        let _ = write!(out, " in zones + {beside}");
+    }
     let large = view.sizes.of_order(view.sizes.large_order());
     let _ = writeln!(
         out,

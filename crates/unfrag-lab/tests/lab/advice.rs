@@ -333,7 +333,7 @@ fn what_helps_against_slab_is_said_where_nobody_asks_too() {
     let d = host.diagnosed(|_, _| vec![], Watch::Second, 1);
     let made = d.if_more_is_needed[0].huge_pages.clone().unwrap();
     let all = d.huge_pages.after_reclaim.unwrap();
-    let command = format!("unfrag doctor --huge {all} has the commands");
+    let command = format!("then compact ({all} in all by the model");
     assert_eq!(made.at_most, Some(20), "{made:?}");
     assert!(made.more.contains(&command), "{made:?}");
 }

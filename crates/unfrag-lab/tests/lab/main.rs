@@ -14,6 +14,7 @@ mod experiments;
 mod generations;
 mod huge_pages;
 mod inference;
+mod kernel_log_answers;
 mod kernel_log_changes;
 mod kernel_log_envelopes;
 mod kernel_log_judges;

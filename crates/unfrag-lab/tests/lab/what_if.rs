@@ -66,6 +66,27 @@ fn every_number_has_a_bar_that_holds_its_prediction() {
     }
 }
 
+/// Else a question that is asked beside another would have another answer.
+#[test]
+fn numbers_do_not_depend_on_what_else_is_asked() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../samples/fragmented-384M.unfrag"
+    );
+    let recording = unfrag_linux::file::read(std::path::Path::new(path)).unwrap();
+    let of = |kernels: &[&str]| {
+        let options = Options {
+            kernels: kernels.iter().map(|k| k.to_string()).collect(),
+            members: Some(7),
+            ..Options::default()
+        };
+        let report = replay(&recording, "sample", &options, &mut NoWatch).unwrap();
+        let asked = report.kernels.into_iter().find(|k| k.kernel == "6.18");
+        format!("{:?}", asked.unwrap().what_if.unwrap().changes)
+    };
+    assert_eq!(of(&["6.18"]), of(&["6.12", "6.1", "6.18"]));
+}
+
 /// More members know no more of the host: the median of few lies inside the bars of many.
 #[test]
 fn more_members_do_not_move_a_median_out_of_the_bar() {

@@ -1,7 +1,7 @@
 //! Kernel logs: reports of failed allocations and of the OOM killer, in every form that kernels from 2.4 on print
 //! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
 //!
-//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` and `phrases` (which lines may matter), `decode` and `json`
+//! From the bytes upwards: `utf16` (what Windows consoles save), `sign` (whether it is a log at all), `lines` and `phrases` (which lines may matter), `decode` and `json`
 //! (the text of a line), `clock`, `loggers`, `envelope`, `anchor`, `shape` and `frame` (what stands around a message), `sources` (the host
 //! that it comes from), `statement` (what it states), `wrap` and `assemble` (wrapped lines put together), `fields` (its
 //! numbers), `holders` (tables of who holds memory), `headline`, `draft`, `pairs`, `around` and `open` (which report it belongs to), [`report`] and [`event`] (the results).
@@ -33,6 +33,7 @@ mod phrases;
 mod reader;
 pub mod report;
 mod shape;
+mod sign;
 mod sources;
 mod statement;
 mod utf16;
@@ -47,9 +48,12 @@ use crate::packed::unpack;
 use std::io::Read;
 
 /// Reads a log, which may be packed (gzip, zstd, xz, bzip2), and gives each report and each line that was not understood to `sink`, in order.
+/// Whether it has a line of a kernel: a text without one tells nothing.
 ///
 /// # Errors
 /// If the input cannot be read.
-pub fn read(input: impl Read, sink: impl FnMut(Found)) -> Result<()> {
-    reader::read(utf16::Utf8::new(unpack(input)?), sink)
+pub fn read(input: impl Read, sink: impl FnMut(Found)) -> Result<bool> {
+    let mut text = sign::Watched::new(utf16::Utf8::new(unpack(input)?));
+    reader::read(&mut text, sink)?;
+    Ok(text.has_line())
 }

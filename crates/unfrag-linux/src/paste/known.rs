@@ -270,13 +270,14 @@ pub(super) fn cache_of(key: &str) -> String {
 pub(super) fn release(text: &str) -> String {
     let is_sign = |c: char| "-._+~".contains(c);
     let numbered = |part: &str, start: &str| {
-        let rest = part.strip_prefix(start);
+        let rest = part.strip_prefix(start).filter(|r| !r.is_empty());
         rest.is_some_and(|r| r.bytes().all(|b| b.is_ascii_digit()))
     };
     let is_known = |part: &str| {
         let of_vendor = ["", "el", "fc", "amzn", "rc", "deb", "v", "lp", "cm"];
         let is_long = part.len() > 6;
-        (!is_long && of_vendor.iter().any(|start| numbered(part, start)))
+        part.is_empty()
+            || (!is_long && of_vendor.iter().any(|start| numbered(part, start)))
             || OF_RELEASES.contains(&part)
     };
     let text = &text[..first_address(text).unwrap_or(text.len())];
@@ -376,6 +377,8 @@ mod tests {
             ("6.1.0-web3+", "6.1.0"),
             ("alice", ""),
             ("6.6.1-20261128", "6.6.1"),
+            ("6.8.5-301.fc40.x86_64", "6.8.5-301.fc40.x86_64"),
+            ("6.18.44-fc-v857", "6.18.44"),
             (
                 "5.15.167.4-microsoft-standard",
                 "5.15.167.4-microsoft-standard",

@@ -8,7 +8,7 @@ use super::known;
 use super::words::{Word, Words};
 use crate::procfs::meminfo::Line;
 use crate::procfs::pagetypeinfo::Count;
-use crate::procfs::slabinfo::Cache;
+use crate::procfs::slabinfo::{Cache, LARGEST, pages_of_large};
 use crate::procfs::zoneinfo::Zone;
 use crate::procfs::{BuddyInfo, MemInfo, PageTypeInfo, SlabInfo, VmStat, ZoneInfo, uptime};
 use crate::recording::Snapshot;
@@ -340,9 +340,6 @@ fn types(words: &mut Words, read: &PageTypeInfo) {
     }
 }
 
-/// Caches that are told because they are the largest.
-const LARGEST: usize = 4;
-
 /// The caches that grew most, then the largest; each with its slabs before, where that is known.
 fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
     let mut words = Words::default();
@@ -365,9 +362,7 @@ fn caches(bytes: &[u8], before: Option<(&SlabInfo, f64)>) -> Option<Words> {
         words.put("over", format!("{seconds:.3}"));
     }
     // The doctor shows the largest whatever grew.
-    let mut sizes: Vec<u64> = read.caches.iter().map(pages).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let large = sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1);
+    let large = pages_of_large(read.caches.iter().map(pages));
     let told = read.caches.iter().enumerate();
     let told = told.filter(|(n, c)| *n < CACHES || pages(c) >= large);
     for (n, (_, c)) in told.take(CACHES + LARGEST).enumerate() {

@@ -85,6 +85,16 @@ impl Cache {
     }
 }
 
+/// Caches that are told for their size, however they grew.
+pub const LARGEST: usize = 4;
+
+/// Pages from which on a cache is one of the [`LARGEST`], of the pages of all; one at least.
+pub fn pages_of_large(sizes: impl Iterator<Item = u64>) -> u64 {
+    let mut sizes: Vec<u64> = sizes.collect();
+    sizes.sort_unstable_by_key(|&n| std::cmp::Reverse(n));
+    sizes.get(LARGEST - 1).copied().unwrap_or(0).max(1)
+}
+
 impl Default for SlabInfo {
     fn default() -> Self {
         Self {

@@ -384,8 +384,8 @@ impl Session {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
             meta.facts.insert("command".into(), words.join(" "));
         }
+        meta.facts.extend([rotation::fact_of_clock()]);
         if segments.is_some() {
-            meta.facts.extend([rotation::fact_of_clock()]);
             meta.facts.extend(rotation::fact_of_boot());
         }
         spool.set_job(&Job {

@@ -1,9 +1,10 @@
 //! What was taken out of a recording.
 
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// What was taken out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
     /// Names of programs that are numbers now.
     pub programs: u64,

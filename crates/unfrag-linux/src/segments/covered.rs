@@ -92,7 +92,10 @@ impl Covered {
             times: 0..u64::MAX,
             ahead_of_utc: window.ahead_of_utc,
         };
-        let to = window.to.map(|to| covered.time(to, None)).transpose()?;
+        let to = window.to.map(|to| covered.time(to, None, false));
+        let to = to.transpose()?;
+        // From 23:00 to 02:00 is one night, even where only its morning was recorded.
+        let may_be_night = matches!(window.to, Some(Moment::OfDay(_)));
         // What was taken before the first event is of the beginning as well.
         let from = window.from.filter(|from| *from != Moment::After(0));
         // Two times of a day are of one window, wherever it ends: one that begins after the recording is none of it.
@@ -100,7 +103,7 @@ impl Covered {
             Some(Moment::OfDay(_)) => to.unwrap_or(recorded.end),
             _ => to.unwrap_or(recorded.end).min(recorded.end),
         };
-        let from = from.map(|from| covered.time(from, Some(limit)));
+        let from = from.map(|from| covered.time(from, Some(limit), may_be_night));
         let from = from.transpose()?;
         covered.asked = (from, to);
         let show = |t| covered.moment(t);
@@ -123,8 +126,9 @@ impl Covered {
     }
 
     /// When a moment is. A time of a day is the last one before `limit`, or else before the recording's end, of the days
-    /// that the recording has a part of: no other day is meant by it, and one outside gives a window without anything.
-    fn time(&self, moment: Moment, limit: Option<u64>) -> Result<u64> {
+    /// that the recording has a part of: no other day is meant by it, and one outside gives a window without anything. What
+    /// lies less than half a day before `limit` may be of the evening before that, if `may_be_night`.
+    fn time(&self, moment: Moment, limit: Option<u64>, may_be_night: bool) -> Result<u64> {
         let Recorded {
             begin,
             end,
@@ -133,7 +137,7 @@ impl Covered {
         match moment {
             Moment::After(ns) => Ok(begin.saturating_add(ns)),
             Moment::At(_) | Moment::OfDay(_) if !is_dated => Err(Error::unsupported(
-                "the recording does not say at what date it was made",
+                "the recording does not say at what time it was made, but for the day at most",
             )
             .help(format!(
                 "give times from its beginning on, such as --from 90m --to 150m; {}",
@@ -150,6 +154,7 @@ impl Covered {
                     |t: &u64| (self.day(begin)..=self.day(end)).contains(&self.day(*t));
                 Ok(match limit {
                     None if last < begin => next.filter(is_of_recording).unwrap_or(last),
+                    Some(limit) if may_be_night && limit.saturating_sub(last) <= DAY / 2 => last,
                     Some(_) if !is_of_recording(&last) => next.unwrap_or(last),
                     _ => last,
                 })
@@ -426,6 +431,8 @@ mod tests {
             (45, 75, Some(50), Some(70)),
             (45, 75, Some(30), Some(120)),
             (45, 75, None, Some(180)),
+            (45, 75, Some(23 * 60), Some(120)),
+            (45, 75, Some(14 * 60 + 30), Some(120)),
             (-60, 60, Some(23 * 60 + 30), Some(30)),
             (-60, 60, Some(22 * 60), Some(180)),
             (-60, 60, Some(22 * 60), None),

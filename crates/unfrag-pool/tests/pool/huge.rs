@@ -2,9 +2,11 @@
 //! `UNFRAG_SEED` and `UNFRAG_ROUNDS` choose other states.
 
 use super::{Random, setting};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Mutex, OnceLock, Weak};
 use std::time::Duration;
-use unfrag_pool::{AllocError, Frame, Movable, Order, Pinned, Pool};
+use unfrag_pool::{
+    AllocError, Frame, HugePages, Movable, Order, Owned, Owner, Pinned, Place, Pool,
+};
 
 /// A block that is out.
 #[derive(Debug)]
@@ -148,4 +150,52 @@ fn as_many_huge_pages_as_it_says_are_there() {
         sums.iter().all(|s| s.now * 2 > s.got),
         "hardly anything is promised"
     );
+}
+
+/// An owner that asks how many huge pages there are whenever a block of its is moved.
+#[derive(Default)]
+struct Asks {
+    pool: OnceLock<Weak<Pool>>,
+    blocks: Mutex<Vec<Option<Owned>>>,
+    said: Mutex<Vec<HugePages>>,
+}
+
+impl Owner for Asks {
+    fn migrate(&self, tag: u32, place: Place<'_>) {
+        let pool = self.pool.get().and_then(Weak::upgrade).expect("a pool");
+        self.said.lock().expect("no panic").push(pool.huge_pages());
+        let mut blocks = self.blocks.lock().expect("no panic");
+        if let Some(Some(block)) = blocks.get_mut(tag as usize) {
+            place.carry(block);
+        }
+    }
+}
+
+#[test]
+fn a_block_that_is_being_emptied_is_in_the_bound_and_not_promised() {
+    let pool = Arc::new(Pool::builder().arena(2 << 21).build().expect("a pool"));
+    let owner = Arc::new(Asks::default());
+    owner
+        .pool
+        .set(Arc::downgrade(&pool))
+        .expect("it is not set");
+    let id = pool.register(owner.clone()).ok().expect("an owner");
+    let all = (0..1024).map(|tag| pool.try_alloc_for(id, tag, Order(0)).ok());
+    *owner.blocks.lock().expect("no panic") = all.collect();
+    // Some of each block stay, and are all that is in the way of one huge page.
+    let some = |tag: usize| tag % 512 < 10;
+    let mut held = owner.blocks.lock().expect("no panic");
+    let free = held.iter_mut().enumerate().filter(|(tag, _)| !some(*tag));
+    free.for_each(|(_, block)| drop(block.take()));
+    drop(held);
+    assert_eq!(pool.huge_pages().now, 0);
+    assert_eq!(pool.compact(1), 1);
+    let said = owner.said.lock().expect("no panic").clone();
+    assert!(!said.is_empty(), "nothing was moved");
+    assert!(
+        said.iter().all(|s| s.now == 0 && s.at_most >= 1),
+        "{said:?}"
+    );
+    assert_eq!(pool.huge_pages().now, 1);
+    owner.blocks.lock().expect("no panic").clear();
 }

@@ -13,6 +13,8 @@ pub struct BlockView {
     pub free: u32,
     /// Frames in use for requests of each type: unmovable, movable, reclaimable.
     pub used: [u32; TYPES],
+    /// Somebody empties it: its free frames are not handed out meanwhile, and count as free for nobody.
+    pub is_apart: bool,
 }
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
@@ -23,6 +25,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             let view = BlockView {
                 free: b.free(),
                 used: core::array::from_fn(|mt| b.used(mt)),
+                is_apart: b.is_apart(),
             };
             (self.frame(i * FRAMES), view)
         })

@@ -34,6 +34,7 @@ fn beside() -> Vec<PathBuf> {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "SECURITY.md",
         "samples/README.md",
     ];
     let crates = fs::read_dir(root.join("crates")).expect("the crates");
@@ -99,12 +100,13 @@ pub fn code_spans(prose: &str) -> (Vec<&str>, String) {
 
 /// Whether a word is a path of the project.
 pub fn in_project(word: &str) -> bool {
-    const FOLDERS: [&str; 7] = [
+    const FOLDERS: [&str; 8] = [
         "crates/",
         "docs/",
         "samples/",
         "checks/",
         "dashboards/",
+        "dist/",
         "fuzz/",
         ".ci/",
     ];

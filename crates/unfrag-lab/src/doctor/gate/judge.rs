@@ -14,9 +14,9 @@ use super::supply::{Asker, ORDERS, Supply};
 use crate::doctor::evidence::Evidence;
 use crate::doctor::examination;
 use crate::doctor::examined::Examined;
-use crate::doctor::late_memory::{self, Late};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::host::amounts::{Late, late};
 use std::sync::Arc;
 use unfrag_eras::kernel::MarkCheck;
 use unfrag_eras::{Rules, preset};
@@ -52,13 +52,17 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
     };
     // Of zones that are missing, or of which no file tells pages, anything may be had.
     let is_whole = d.huge_pages.at_most.is_some() && !d.zones.is_empty();
-    let late = late_memory::of(&e.host).map(|(late, _)| late);
+    let late = late(&e.host).map(|(late, _)| late);
     let of = |(i, zone)| {
         let mut each = outlooks(zone, x.blocks.get(i).map(Arc::as_ref), &known)?;
-        if let Some(Late::Free { at, huge_pages }) = late
+        if let Some(Late::Free { at, pages }) = late
             && at == i
         {
-            let order = e.host.geometry.huge_order;
+            let (order, each_has) = (
+                e.host.geometry.huge_order,
+                e.host.geometry.huge_page_pages(),
+            );
+            let huge_pages = pages / each_has;
             each.iter_mut().for_each(|o| o.add(huge_pages, order));
         }
         Some(each)
@@ -79,6 +83,13 @@ pub fn judge(e: &Evidence, x: &Examined, needs: &[Need], after: After) -> Result
         })
         .collect();
     Ok(said::answer(d, each, after))
+}
+
+/// How many huge pages there are after each means, in the order of [`Means::ALL`]. `None` where the files tell no such need.
+pub fn huge_page_rooms(e: &Evidence, x: &Examined) -> Option<[Room; 4]> {
+    let need = Need::new(1, x.diagnosis.huge_page_bytes);
+    let judged = judge(e, x, &[need], After::default()).ok()?;
+    Some(judged.each.first()?.rooms)
 }
 
 /// How many huge pages there are by any means: for certain, and at most. `None` where the files tell no such need.

@@ -18,7 +18,7 @@ mod said;
 mod supply;
 
 pub use answer::{Needs, Verdict};
-pub use judge::{judge, room_by_any_means};
+pub use judge::{huge_page_rooms, judge, room_by_any_means};
 pub use means::{After, Means};
 pub use need::Need;
 pub use said::render;

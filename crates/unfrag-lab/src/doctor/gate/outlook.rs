@@ -24,10 +24,12 @@ use unfrag_eras::kernel::MarkCheck;
 /// Of what a means frees beside free lists, one part in so many is not promised: hosts gave up to 2 % less than the model
 /// (`docs/huge-pages-at-this-uptime.md`).
 const NOT_PROMISED: u64 = 20;
-/// Whole blocks that are used again at once after caches were dropped, as the programs that run read their files back: as
-/// many are likely, and as many at most, and no more than one part of [`READ_BACK_PART`]. A host of 23 GiB used 4 to 19
-/// (`docs/gate-a-start.md`).
-const READ_BACK: [u64; 2] = [10, 24];
+/// The same of runs beyond the largest block, each of which one page spoils: up to 7 % less (`docs/gate-a-start.md`).
+const NOT_PROMISED_OF_RUNS: u64 = 8;
+/// Whole blocks that may be used again at once after caches were dropped, as the programs that run read their files back,
+/// and no more than one part of [`READ_BACK_PART`]: they are not promised. A host of 23 GiB used 4 to 19, most
+/// of them from smaller blocks, so the model takes none off.
+const READ_BACK: u64 = 24;
 const READ_BACK_PART: u64 = 64;
 /// Order of the blocks that page flags are counted in.
 const BLOCK_ORDER: u8 = 9;
@@ -237,9 +239,11 @@ impl Of<'_> {
         };
         larger[..at].fill(0);
         if at_least {
-            // Which of them are set aside is not known.
-            let all = view.free_by_order.get(at).copied().unwrap_or(0);
-            spoil(&mut larger, largest, all.saturating_sub(n));
+            // Which of them are set aside is not known: a whole pageblock that is, free beside others, may be in any run.
+            let from = at.min(BLOCK_ORDER.into());
+            let all = view.free_by_order.iter().zip(&ordinary).skip(from);
+            let aside = all.map(|(all, ordinary)| all.saturating_sub(*ordinary));
+            spoil(&mut larger, largest, aside.fold(0, u64::saturating_add));
         }
         larger[at] = 0;
         let in_runs = pages(&larger, largest) >> largest;
@@ -371,11 +375,7 @@ impl Of<'_> {
         most[usize::from(BLOCK_ORDER)] += missed;
         Outlook {
             sure,
-            expected: self.is_told().then(|| {
-                let mut expected = self.set_aside(by_model, freed);
-                read_back(&mut expected, means, READ_BACK[0]);
-                expected
-            }),
+            expected: self.is_told().then(|| self.set_aside(by_model, freed)),
             most: self.at_most(most, free),
         }
     }
@@ -394,7 +394,10 @@ impl Of<'_> {
             true => now,
             false => after,
         };
-        read_back(&mut best, means, READ_BACK[1]);
+        if means.drops() {
+            let part = (pages(&best.blocks, BLOCK_ORDER) >> BLOCK_ORDER) / READ_BACK_PART;
+            spoil(&mut best.blocks, BLOCK_ORDER, READ_BACK.min(part));
+        }
         best
     }
 
@@ -402,8 +405,13 @@ impl Of<'_> {
     fn promised(&self, before: &Lists, mut after: Lists, means: Means) -> Lists {
         let whole = |l: &Lists| pages(l, BLOCK_ORDER) >> BLOCK_ORDER;
         let gained = whole(&after).saturating_sub(whole(before));
-        for (n, before) in after.iter_mut().zip(before) {
-            *n -= n.saturating_sub(*before).div_ceil(NOT_PROMISED);
+        let largest = usize::from(self.largest());
+        for (order, (n, before)) in after.iter_mut().zip(before).enumerate() {
+            let part = match order > largest {
+                true => NOT_PROMISED_OF_RUNS,
+                false => NOT_PROMISED,
+            };
+            *n -= n.saturating_sub(*before).div_ceil(part);
         }
         let pinned = self.known.pinned.unwrap_or(u64::MAX);
         spoil(&mut after, BLOCK_ORDER, pinned.min(gained));
@@ -468,10 +476,44 @@ impl Of<'_> {
     }
 }
 
-/// Takes off the blocks that are used again after caches were dropped.
-fn read_back(supply: &mut Supply, means: Means, blocks: u64) {
-    if means.drops() {
-        let part = (pages(&supply.blocks, BLOCK_ORDER) >> BLOCK_ORDER) / READ_BACK_PART;
-        spoil(&mut supply.blocks, BLOCK_ORDER, blocks.min(part));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::test_zone::zone;
+    use crate::host::zone::TypeBlocks;
+    use unfrag_linux::kpageflags::BUDDY;
+
+    #[test]
+    fn a_free_block_that_is_set_aside_is_in_no_run() {
+        // By page flags 8 free pageblocks in a row; the last one is of a contiguous area, so that it merges with none.
+        let (facts, blocks) = zone(vec![BUDDY; 8 * 512]);
+        let lists = |of: [u64; 2]| [vec![0; 9], of.to_vec()].concat();
+        let facts = Zone {
+            name: "Normal".into(),
+            blocks: Some(lists([2, 3])),
+            by_type: vec![TypeBlocks {
+                name: "CMA".into(),
+                blocks: lists([1, 0]),
+                is_capped: false,
+            }],
+            cma_pages: Some(512),
+            protection_from_kernel: Some(0),
+            ..facts
+        };
+        let known = Known {
+            kernel: KernelFeatures {
+                compacts: true,
+                by_order: true,
+                unevictable: true,
+                tunes_lists: true,
+            },
+            checks: vec![MarkCheck::BlockExists],
+            pinned: Some(0),
+            pageblock_order: 9,
+            is_modelled: true,
+            asks_for_runs: true,
+        };
+        let [now, ..] = outlooks(&facts, Some(&blocks), &known).expect("a zone");
+        assert_eq!(now.sure.blocks[9..13], [1, 1, 1, 0]);
     }
 }

@@ -4,9 +4,10 @@
 
 use super::answer::{Asked, ByMeans, Kind, Needs, Room, Verdict, verdict};
 use super::means::{After, Means};
-use crate::doctor::answer::preparing;
+use super::need::Need;
+use crate::doctor::answer::{pool, preparing, short_lists_note};
 use crate::doctor::diagnosis::Diagnosis;
-use crate::report::number::thousands;
+use crate::report::number::{bytes, thousands};
 use crate::report::screen::printable;
 use std::fmt::Write as _;
 
@@ -37,11 +38,33 @@ pub(super) fn answer(d: &Diagnosis, each: Vec<Asked>, after: After) -> Needs {
     };
     let of = gives.unwrap_or(after.most());
     let mut notes = notes(d, &each, verdict);
+    if any.is_none() {
+        notes.extend(at_boot(d, &shown(&each, verdict, of)));
+    }
     notes.extend(d.notes.iter().cloned());
+    let mut commands = to_try.map_or(vec![], |means| commands(d, &each, means));
+    if verdict == Verdict::Unknown
+        && let Some((first, note)) = adding(d)
+    {
+        commands.insert(0, first);
+        notes.insert(0, note);
+    }
+    let mut answer = sentence(&each, verdict, of, any);
+    if let Some(n) = d.memory.added_when_asked()
+        && shown(&each, verdict, of)
+            .iter()
+            .any(|a| verdict == Verdict::Unknown && a.need.bytes > d.huge_page_bytes)
+    {
+        let _ = write!(
+            answer,
+            "; the most only if the {} that the kernel adds when asked come in whole pieces",
+            bytes(n)
+        );
+    }
     Needs {
         line: line(&each, verdict, of, d),
-        answer: sentence(&each, verdict, of, any),
-        commands: to_try.map_or(vec![], |means| commands(d, &each, means)),
+        answer,
+        commands,
         notes,
         verdict,
         means: gives,
@@ -49,6 +72,50 @@ pub(super) fn answer(d: &Diagnosis, each: Vec<Asked>, after: After) -> Needs {
         by_means,
         each,
     }
+}
+
+/// The command by which the kernel adds memory that no zone manages yet, and what to know of it; `None` where there is none.
+fn adding(d: &Diagnosis) -> Option<(String, String)> {
+    let n = d.memory.added_when_asked()?;
+    let (pool, has) = pool(d);
+    let all = d
+        .huge_pages
+        .now
+        .or(d.huge_pages.now_at_most)?
+        .saturating_add(has?);
+    Some((
+        format!("pool={pool}; was=$(cat $pool); echo {all} > $pool; echo $was > $pool"),
+        format!(
+            "the first command has the kernel add its {}, as it asks for all that is free and gives it back: for a moment nothing is left for others; then ask again",
+            bytes(n)
+        ),
+    ))
+}
+
+/// What gives needs for certain at boot; `None` where nothing does.
+fn at_boot(d: &Diagnosis, needs: &[&Asked]) -> Option<String> {
+    const GIB: u64 = 1 << 30;
+    let one = |a: &&Asked| {
+        let all = a.need.bytes.saturating_mul(a.need.count);
+        match a.kind {
+            Kind::HugePages => {
+                let size = Need::new(1, a.need.bytes).what();
+                Some(format!("hugepagesz={size} hugepages={}", a.need.count))
+            }
+            Kind::Runs if a.need.bytes <= GIB && d.page_size == 4096 => {
+                Some(format!("hugepagesz=1G hugepages={}", all.div_ceil(GIB)))
+            }
+            Kind::Runs => Some(format!("cma={}M", all.div_ceil(1 << 20))),
+            Kind::Blocks => None,
+        }
+    };
+    let each: Vec<String> = needs.iter().filter_map(one).collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "for certain only at boot, on the kernel's command line: {}",
+            each.join(" ")
+        )
+    })
 }
 
 /// The names of needs with a number each, as far as they fit into so many signs.
@@ -206,21 +273,30 @@ fn take(d: &Diagnosis, a: &Asked) -> Option<String> {
 /// The answer for people.
 pub fn render(n: &Needs) -> String {
     let mut out = format!("{}\n\n", printable(&n.answer));
-    let cell = |r: &Room| match (r.at_least, r.expected, r.at_most) {
-        (least, _, Some(most)) if least == most => thousands(least),
-        (least, Some(e), _) if e > least => {
-            format!("{} (about {})", thousands(least), thousands(e))
+    let cell = |r: &Room| {
+        let least = thousands(r.at_least);
+        let within = match r.at_most {
+            Some(most) if most == r.at_least => return least,
+            Some(most) => format!("{least} to {}", thousands(most)),
+            None => format!("{least} or more"),
+        };
+        match r.expected.filter(|&e| e > r.at_least) {
+            Some(e) => format!("{within} (about {})", thousands(e)),
+            None => within,
         }
-        (least, _, Some(most)) => format!("{} to {}", thousands(least), thousands(most)),
-        (least, _, None) => format!("{} or more", thousands(least)),
     };
+    // Where nothing may come before, there is nothing to mark.
+    let is_marked = n
+        .by_means
+        .iter()
+        .any(|m| m.is_allowed && m.means != Means::Now);
     let mut rows = vec![vec!["there are".to_owned()]];
     rows[0].extend(n.each.iter().map(|a| a.need.what()));
     for m in &n.by_means {
         let mut row = vec![format!(
             "{}{}",
             m.means.when(),
-            if m.is_allowed { " *" } else { "" }
+            if is_marked && m.is_allowed { " *" } else { "" }
         )];
         row.extend(n.each.iter().map(|a| cell(&a.rooms[m.means as usize])));
         row.push(word(m.verdict).to_owned());
@@ -237,11 +313,16 @@ pub fn render(n: &Needs) -> String {
             cells.collect::<Vec<_>>().join("   ").trim_end()
         );
     }
-    out += "  * what --after allows\n";
+    if is_marked {
+        out += "  * by what you said you would do (--after)\n";
+    }
     if !n.commands.is_empty() {
         out.push('\n');
         if n.by_means.iter().all(|m| m.verdict != Verdict::Yes) {
-            out += "not promised; to try it, as root:\n";
+            out += "not promised; to try it, as root, then ask again:\n";
+        }
+        if let Some(note) = short_lists_note(&n.commands.join(" ")) {
+            let _ = writeln!(out, "  # {note}");
         }
         n.commands.iter().for_each(|c| _ = writeln!(out, "  {c}"));
     }

@@ -7,7 +7,7 @@ use crate::doctor::examined::Examined;
 use crate::doctor::frames::FrameUse;
 use crate::doctor::text;
 use crate::report::html_page::{self, STYLE, escape, escape_lines, fill};
-use crate::report::number::{bytes, thousands};
+use crate::report::number::thousands;
 use crate::report::screen::Screen;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ fn summary(x: &Examined) -> String {
             "A square is a pageblock of 2 MiB, in the order of addresses, coloured by what holds it. A single \
              page of the kernel is in the way of a huge page, so it decides the colour; what can be moved is the paler the less of it \
              there is. Huge pages to be had: {} at once, {} \
-             after compaction, {} by asking again.",
+             after compaction, {} by writing vm.nr_hugepages until it grows no more.",
             f.now.map_or_else(|| "not known".into(), thousands),
             count(f.after_compaction),
             count(f.by_asking_again)
@@ -85,9 +85,8 @@ fn legend(x: &Examined) -> String {
         if n > 0 {
             let _ = writeln!(
                 out,
-                "<li><span class=\"swatch\" style=\"background:{color}\"></span>{name} <small>{} blocks, {}</small></li>",
-                thousands(n),
-                bytes(n << 21)
+                "<li><span class=\"swatch\" style=\"background:{color}\"></span>{name} <small>{} blocks</small></li>",
+                thousands(n)
             );
         }
     }

@@ -103,6 +103,7 @@ fn draw_letters(cells: &[Cell], screen: &Screen, out: &mut Text) {
 /// The cells that occur, with the blocks of each.
 fn legend(x: &Examined, screen: &Screen, out: &mut Text) {
     let totals = totals(x);
+    out.push_str("A block is drawn once, by what keeps it from being a huge page, however little of it that is:\n");
     for (cell, letter, color, _, name) in CELLS {
         let n = totals[cell as usize];
         if n == 0 || cell == Cell::None {
@@ -115,10 +116,9 @@ fn legend(x: &Examined, screen: &Screen, out: &mut Text) {
         out.push_styled(screen.style(Style::Ink(color)), &sample);
         let _ = writeln!(
             out,
-            "{:pad$} {name:<24} {:>10} blocks {:>12}",
+            "{:pad$} {name:<24} {:>10} blocks",
             "",
             thousands(n),
-            bytes(n << 21),
             pad = 2 - sample.chars().count()
         );
     }

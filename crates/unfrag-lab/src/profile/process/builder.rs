@@ -8,6 +8,7 @@ use super::list::{Process, Processes};
 use super::single::{all_as_one, is_one_command};
 use crate::error::Result;
 use std::collections::{HashMap, HashSet};
+use unfrag_linux::event::{Role, Roles};
 use unfrag_linux::recording::Recording;
 
 /// Flags of clone(2).
@@ -16,6 +17,9 @@ const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x1_0000;
 /// `TASK_UNINTERRUPTIBLE` in the field `prev_state`, printed as `D`.
 const UNINTERRUPTIBLE: u64 = 2;
+
+/// What the recorder and its threads are called, whatever the names of their tasks.
+const RECORDER: &str = "(the recorder)";
 
 /// Suffix of the program's name of a process that ran none of its own.
 const FORK: &str = " (fork)";
@@ -92,11 +96,15 @@ impl<'a> Builder<'a> {
     fn add_earlier(&mut self, created: &[u64]) {
         let created: HashSet<u64> = created.iter().copied().collect();
         let started = self.rec.events.time.first().copied().unwrap_or(0);
-        for task in &self.rec.tasks {
+        let roles = Roles::of(self.rec);
+        for (task, role) in self.rec.tasks.iter().zip(roles.all()) {
             let pid = number(task.pid);
             if !created.contains(&pid) && !self.threads.contains_key(&pid) {
                 self.out.list.push(Process {
-                    program: task.comm.clone(),
+                    program: match role {
+                        Role::Recorder => RECORDER.to_owned(),
+                        _ => task.comm.clone(),
+                    },
                     started,
                     ..Process::default()
                 });

@@ -51,16 +51,16 @@ impl Ensemble {
     pub(crate) fn sentence(&self) -> String {
         let [from, to] = self.pace;
         let each = format!(
-            "Each number is the median of {} replays, in which a page takes kswapd {from} to {to} times what it \
-             took on the recorded host, and which differ in what else nobody recorded (--members): how long page cache in \
-             use is spared, what else can be reclaimed, how soon daemons run, and the order of free blocks that the trace \
-             does not touch; the map is that of one.",
+            "Each number is the median of {} replays (--members) that differ in what nobody recorded: a page takes kswapd {from} \
+             to {to} times what it took on the host, and they differ in how long page cache in use is spared, what else can be \
+             reclaimed, how soon daemons run, and the order of free blocks that the trace does not touch. The map is that of one.",
             self.members
         );
         match self.free_pages_skill {
-            Some([least, median, most]) => format!(
-                "{each} By themselves they have a skill of free pages of {least:.2} to {most:.2}, in the middle \
-                 {median:.2}."
+            Some([least, _, most]) => format!(
+                "{each} The error of a single one in free pages is {:.2} to {:.2} times that of only counting pages.",
+                1.0 - most,
+                1.0 - least
             ),
             None => each,
         }

@@ -27,6 +27,9 @@ pub struct Report {
     pub recorded: Vec<Sample>,
     /// One for each kernel asked for, in that order.
     pub kernels: Vec<KernelReport>,
+    /// The recorded kernel as it was, where it was not asked for and replayed to compare with; its numbers are in the what-ifs.
+    #[serde(skip)]
+    pub own: Option<KernelReport>,
     /// What `--mode observe` found; `null` otherwise.
     pub observe: Option<Observed>,
 }
@@ -267,6 +270,28 @@ pub struct Accuracy {
     pub lost_events: u64,
     /// These measures by snapshot, for charts.
     pub by_snapshot: Vec<SnapshotError>,
+}
+
+impl Accuracy {
+    /// Whether free memory is followed worse than by a forecaster who only counts pages: its amount, or its pieces.
+    pub fn is_worse_than_counting(&self) -> bool {
+        let pieces = self.unusable_index_error.values();
+        let mut all = pieces.chain([&self.free_pages_error, &self.order_distribution_error]);
+        all.any(Measure::is_worse_than_counting)
+    }
+}
+
+/// An error up to this one at every snapshot is negligible: the files of a snapshot are read one after the other, so that the
+/// recording itself is no more exact.
+pub const NEGLIGIBLE: f64 = 0.02;
+/// A skill below this one is worse than counting.
+pub const NO_BETTER: f64 = -0.05;
+
+impl Measure {
+    /// Whether the error is more than negligible, and larger than that of a forecaster who only counts pages.
+    pub fn is_worse_than_counting(&self) -> bool {
+        self.max > NEGLIGIBLE && self.skill.is_some_and(|s| s < NO_BETTER)
+    }
 }
 
 /// One error measure over all snapshots.

@@ -13,11 +13,11 @@ use super::member::Member;
 use super::observe::observe;
 use super::options::{LEAST_SHARE, Mode, Options};
 use super::question::Question;
-use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
+use super::report::{Accuracy, Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::schedule::PROACTIVENESS;
 use super::watch::Watch;
 use super::what_if::class::Begins;
-use super::what_if::compare::Compared;
+use super::what_if::compare::{Compared, withhold_free_memory};
 use super::what_if::found::WhatIf;
 use super::what_if::measured::Measured;
 use crate::afford;
@@ -202,10 +202,8 @@ impl KernelReplay<'_, '_> {
     }
 }
 
-/// Replays of the recorded kernel beside which a what-if is put, where only other kernels are asked for.
-const OWN_MEMBERS: u32 = 5;
-
-/// The question for the recorded kernel as it was, beside which every other is put.
+/// The question for the recorded kernel as it was, beside which every other is put. It has as many members as the others, so
+/// that no number depends on whether it was asked for too.
 fn as_recorded(options: &Options) -> Options {
     Options {
         kernels: vec![],
@@ -215,12 +213,6 @@ fn as_recorded(options: &Options) -> Options {
             StartChoice::Boot => StartChoice::Auto,
             start => start,
         },
-        members: Some(
-            options
-                .members
-                .unwrap_or(ensemble::MEMBERS)
-                .min(OWN_MEMBERS),
-        ),
         ..options.clone()
     }
 }
@@ -243,13 +235,16 @@ fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
     }
 }
 
-/// Replays the kernels that were asked for.
+/// The kernels that were asked for, and the recorded one as it was where that is none of them.
+type Replayed = (Vec<KernelReport>, Option<KernelReport>);
+
+/// Replays the kernels that were asked for, and the recorded one beside which they are put.
 fn replay_kernels<'r>(
     main: &Beginning<'r>,
     counts: Option<Result<Beginning<'r>>>,
     options: &Options,
     watch: &mut dyn Watch,
-) -> Result<Vec<KernelReport>> {
+) -> Result<Replayed> {
     let own = [main.prepared.era.preset().to_string()];
     let names = if options.kernels.is_empty() {
         &own[..]
@@ -309,20 +304,29 @@ fn replay_kernels<'r>(
         .map(|a| members.by_ref().take(a.chances.len()).collect());
     let members: Vec<Vec<Member>> = members.collect();
     let own = base.map(|base| &members[base][..]);
-    let what_ifs = asked.iter().zip(&members).take(names.len());
+    let what_ifs = asked.iter().zip(&members).take(several);
     let mut what_ifs: Vec<_> = what_ifs.map(|(a, m)| a.what_if(m, own)).collect();
     what_ifs.resize(asked.len(), None);
-    let mut reports = vec![];
-    for (i, ((asked, members), what_if)) in asked.iter().zip(members).zip(what_ifs).enumerate() {
-        if !(names.len()..several).contains(&i) {
-            reports.push(asked.report(members, what_if)?);
-        }
-    }
-    let from_counts = reports.split_off(names.len());
+    let all = asked.iter().zip(members).zip(what_ifs);
+    let all = all.map(|((asked, members), what_if)| asked.report(members, what_if));
+    let mut reports = all.collect::<Result<Vec<_>>>()?;
+    let from_counts = reports.split_off(several);
     for (i, counts) in compared.into_iter().zip(from_counts) {
         compare_starts(&mut reports[i], counts);
     }
-    Ok(reports)
+    withhold(&mut reports, base);
+    let own = reports.split_off(names.len()).pop();
+    Ok((reports, own))
+}
+
+/// Takes back what is said of free memory where the model of the recorded kernel, the `base`, follows it worse than counting
+/// pages would.
+fn withhold(reports: &mut [KernelReport], base: Option<usize>) {
+    let own = base.and_then(|base| reports[base].accuracy.as_ref());
+    if own.is_some_and(Accuracy::is_worse_than_counting) {
+        let what_ifs = reports.iter_mut().filter_map(|r| r.what_if.as_mut());
+        what_ifs.for_each(withhold_free_memory);
+    }
 }
 
 /// Whether the replay from an exact start will be compared with one from counts.
@@ -352,8 +356,8 @@ pub fn replay<'r>(
         || may_compare(&input, options).then(|| Beginning::new(input.clone(), StartChoice::Counts)),
     );
     let main = main?;
-    let (kernels, observed) = match options.mode {
-        Mode::Observe => (vec![], Some(observe(&main.prepared)?)),
+    let ((kernels, own), observed) = match options.mode {
+        Mode::Observe => ((vec![], None), Some(observe(&main.prepared)?)),
         Mode::Predict => (replay_kernels(&main, counts, options, watch)?, None),
     };
     let Beginning { prepared, recorded } = main;
@@ -387,6 +391,7 @@ pub fn replay<'r>(
         start_lists: prepared.start.order_shown,
         recorded,
         kernels,
+        own,
         observe: observed,
     })
 }

@@ -6,10 +6,12 @@ use super::detail::Detail;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::what_if::change::{BEGIN_DIFFERENTLY, MODEL_IS_NOT_THERE, OWN_IS_OFF};
+use crate::replay::answer::what_if::change::{
+    BEGIN_DIFFERENTLY, MODEL_IS_NOT_THERE, OWN_IS_OFF, OWN_IS_WORSE,
+};
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
-use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale};
+use crate::replay::answer::what_if::quantity::{QUANTITIES, Quantity, Scale, is_of_free_memory};
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 
@@ -19,6 +21,9 @@ const LEVELS: [&str; 3] = [
     "free_huge_blocks_end",
     "unusable_huge_end",
 ];
+
+/// In the cell of a number of which nothing can be said.
+pub(super) const CANNOT_SAY: &str = "cannot say";
 
 /// What can be said of a kernel that was asked for beside the recorded one as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +93,51 @@ fn value(change: &Change, value: f64) -> String {
     }
 }
 
+/// Whether something is said of a number of a kernel: of the recorded one as it was, and of one that begins elsewhere, its
+/// tables say it; of any other its what-if.
+pub(super) fn is_said(kernel: &KernelReport, name: &str, detail: Detail) -> bool {
+    let of_itself = matches!(standing(kernel), None | Some(Standing::Apart));
+    let mut changes = kernel.what_if.iter().flat_map(|w| &w.changes);
+    let is_said = match changes.find(|c| c.name == name) {
+        Some(change) => change.verdict.is_some(),
+        // What was not compared is no better than what was.
+        None => !(is_of_free_memory(name) && withholds_free_memory(kernel)),
+    };
+    detail == Detail::All || of_itself || is_said
+}
+
+/// Whether nothing is said of its free memory, as the recorded kernel's model follows that worse than counting pages would.
+pub(super) fn withholds_free_memory(kernel: &KernelReport) -> bool {
+    let mut changes = kernel.what_if.iter().flat_map(|w| &w.changes);
+    changes.any(|c| c.reason.as_deref() == Some(OWN_IS_WORSE))
+}
+
+/// Whether any kernel is shown of which the tables say all: the recorded one as it was, or one that begins elsewhere.
+pub(super) fn shows_itself(report: &Report) -> bool {
+    let mut all = report.kernels.iter().filter(|k| k.broke_down.is_none());
+    all.any(|k| matches!(standing(k), None | Some(Standing::Apart)))
+}
+
+/// Kernels that were asked for and of which nothing can be said.
+pub(super) fn silent(report: &Report) -> Vec<&str> {
+    let all = report.kernels.iter();
+    let all = all.filter(|k| standing(k) == Some(Standing::Unknown));
+    all.map(|k| &k.kernel[..]).collect()
+}
+
+/// Whether the recorded kernel's model has half as many, or twice as many.
+pub(super) fn is_far_off(change: &Change) -> bool {
+    let (Some(own), Some(recorded)) = (change.own, change.recorded) else {
+        return false;
+    };
+    (own - recorded).abs() > own.max(recorded) / 2.0
+}
+
 /// Whether its model errs so that its bar says nothing, either.
-fn is_off(change: &Change) -> bool {
+pub(super) fn is_off(change: &Change) -> bool {
     matches!(
         change.reason.as_deref(),
-        Some(OWN_IS_OFF | MODEL_IS_NOT_THERE)
+        Some(OWN_IS_OFF | OWN_IS_WORSE | MODEL_IS_NOT_THERE)
     )
 }
 
@@ -120,7 +165,7 @@ pub(super) fn bar(change: &Change) -> Option<String> {
 }
 
 /// A direction as a word.
-fn direction(change: &Change, verdict: Verdict) -> &'static str {
+pub(super) fn direction(change: &Change, verdict: Verdict) -> &'static str {
     match (verdict, is_index(change)) {
         (Verdict::More, false) => "more",
         (Verdict::Less, false) => "fewer",
@@ -185,15 +230,15 @@ pub fn sources(report: &Report) -> Vec<String> {
 fn source(k: &KernelReport, w: &WhatIf) -> String {
     match w.comparisons {
         0 if !k.guessed_settings.is_empty() => format!(
-            "{} of the recorded host is a guess: the bars have the largest error of all like kinds, and are guesses, too.",
+            "{} of the recorded host is a guess: the ranges have the largest error of all like kinds, and are guesses, too.",
             k.guessed_settings.join(", ")
         ),
         0 => format!(
-            "Predictions of this kind ({}) were not measured: the bars have the largest error of wider kinds, and are guesses.",
+            "Predictions of this kind ({}) were not measured: the ranges have the largest error of wider kinds, and are guesses.",
             w.class.words()
         ),
         n => format!(
-            "Bars come from the replays, and from {n} predictions of this kind ({}) that were held against real \
+            "The ranges come from the replays, and from {n} predictions of this kind ({}) that were held against real \
              kernels; loads: {}. Of five real numbers four should lie inside.",
             w.class.words(),
             w.loads.join(", ")
@@ -249,13 +294,13 @@ fn label(words: &str) -> String {
 
 fn cell(change: &Change) -> String {
     if is_off(change) {
-        return "cannot say".into();
+        return CANNOT_SAY.into();
     }
     let bar = bar(change).unwrap_or_else(|| format!("about {}", value(change, change.predicted)));
     match change.verdict {
         Some(verdict) => format!("{bar}: {}", direction(change, verdict)),
         None if is_of_nothing(change) => bar,
-        None => format!("{bar}: cannot say"),
+        None => format!("{bar}: {CANNOT_SAY}"),
     }
 }
 

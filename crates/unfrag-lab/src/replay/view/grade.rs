@@ -5,15 +5,10 @@
 //!
 //! Invariant: no measure has a better grade than its error allows, and none than what it is better than.
 
-use crate::replay::answer::report::{HugeFaults, Measure};
+use crate::replay::answer::report::{HugeFaults, Measure, NEGLIGIBLE, NO_BETTER};
 use crate::report::number::{percent, thousands};
 use serde::Serialize;
 
-/// An error up to this one at every snapshot limits nothing but the highest grade, unless it is more than that of counting:
-/// the files of a snapshot are read one after the other, so that the recording itself is no more exact.
-const NEGLIGIBLE: f64 = 0.02;
-/// A skill below this one is worse than counting.
-const NO_BETTER: f64 = -0.05;
 /// Faults of which fewer say nothing.
 const ENOUGH_FAULTS: u64 = 10;
 

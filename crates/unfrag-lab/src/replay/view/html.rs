@@ -189,7 +189,7 @@ fn end_tables(report: &Report, zones: &[ZoneChoice], detail: Detail) -> String {
 
 fn accuracy(report: &Report) -> String {
     let mut out = String::new();
-    for kernel in &report.kernels {
+    for kernel in report.kernels.iter().chain(&report.own) {
         if let Some(accuracy) = &kernel.accuracy {
             push_accuracy(&mut out, kernel, accuracy, &report.recording.sizes);
         }

@@ -16,7 +16,7 @@ fn kernels(report: &Report) -> Option<[&'static str; 2]> {
 /// The next command, as what to add to this one, in one line.
 pub fn next(report: &Report, answer: &Answer) -> String {
     let says = |those: &[Says]| answer.kernels.iter().any(|k| those.contains(&k.says));
-    let held = says(&[Says::Follows, Says::DoesNotFollow]);
+    let held = report.own.is_some() || says(&[Says::Follows, Says::DoesNotFollow]);
     let others = answer.kernels.iter().filter(|k| !k.says.is_of_own());
     let others: Vec<&str> = others.map(|k| &k.kernel[..]).collect();
     let kernels = kernels(report);
@@ -37,7 +37,7 @@ pub fn next(report: &Report, answer: &Answer) -> String {
             "how well does the model follow this host? --kernel {}",
             once([own].into_iter().chain(others.iter().copied()))
         ),
-        _ if says(&[Says::CannotSay]) => {
+        _ if says(&[Says::CannotSay]) || answer.cannot_say.is_some() => {
             "a host of your own: unfrag record --system --for 60s -o host.unfrag".into()
         }
         _ => "curves and a map: --html report.html".into(),

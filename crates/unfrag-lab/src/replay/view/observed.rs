@@ -142,6 +142,7 @@ mod tests {
             start_lists: None,
             recorded: vec![],
             kernels: vec![],
+            own: None,
             observe: Some(Observed {
                 events: 10_000,
                 classes: vec![

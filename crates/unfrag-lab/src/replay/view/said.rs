@@ -5,6 +5,8 @@
 //!
 //! Invariant: every number of a sentence is one of the answer, of the trust, or of the report's what-ifs.
 
+use super::between;
+use super::cannot_say;
 use super::changes;
 use super::changes::Standing;
 use super::course::{Course, Free};
@@ -12,12 +14,10 @@ use super::grade::Grade;
 use super::trust::Trust;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::what_if::change::{BAR_IS_WIDER, BEGIN_DIFFERENTLY};
 use crate::replay::answer::what_if::class::Asked;
 use crate::replay::answer::what_if::found::{Change, Verdict, WhatIf};
 use crate::report::number::thousands;
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// Changes that the first sentences name; the table has all.
 const NAMED: usize = 4;
@@ -75,14 +75,25 @@ pub struct KernelAnswer {
 pub struct Answer {
     /// Free memory of the recorded host over the whole time; `null` if no snapshot shows it.
     pub recorded: Option<Free>,
+    /// Why this recording cannot say what another kernel or setting would do to free memory; `null` where it can, and where
+    /// that was not asked.
+    pub cannot_say: Option<String>,
     /// For each kernel; those asked for beside the recorded one come first.
     pub kernels: Vec<KernelAnswer>,
+    /// Where several were asked for beside the recorded one: how they differ from each other.
+    pub between: Vec<String>,
 }
 
 impl Answer {
-    /// All sentences: a paragraph for each kernel.
+    /// All sentences: a paragraph for why nothing can be said, for each kernel, and for how they differ.
     pub fn paragraphs(&self) -> impl Iterator<Item = String> {
-        self.kernels.iter().map(|k| k.sentences.join(" "))
+        let kernels = self.kernels.iter().map(|k| k.sentences.join(" "));
+        let between = (!self.between.is_empty()).then(|| self.between.join(" "));
+        self.cannot_say
+            .clone()
+            .into_iter()
+            .chain(kernels)
+            .chain(between)
     }
 
     /// What stands below the table of changes: of each kernel what is about the same, and what nobody can say.
@@ -98,16 +109,28 @@ impl Answer {
 
 /// The answer of a report, by how far it can be trusted.
 pub fn answer(report: &Report, trust: &Trust) -> Answer {
-    let says = Sayer {
+    let mut says = Sayer {
         report,
         recorded: Free::of(report, &report.recorded),
         trust,
+        cannot_say: None,
     };
+    says.cannot_say = cannot_say::of(report, |k| says.name(k), &says.huge_pages());
     let all = report.kernels.iter().map(|k| says.of(k));
     let (own, others): (Vec<_>, Vec<_>) = all.partition(|k| k.says.is_of_own());
+    let mut kernels: Vec<KernelAnswer> = others.into_iter().chain(own).collect();
+    // What is wrong with the recorded kernel's model is the same for all.
+    let mut known: Vec<String> = vec![];
+    for k in &mut kernels {
+        k.sentences
+            .retain(|s| !s.starts_with(cannot_say::NOTHING_SAID) || !known.contains(s));
+        known.extend(k.sentences.iter().cloned());
+    }
     Answer {
+        between: between::sentences(report),
         recorded: says.recorded,
-        kernels: others.into_iter().chain(own).collect(),
+        cannot_say: says.cannot_say,
+        kernels,
     }
 }
 
@@ -125,6 +148,7 @@ struct Sayer<'a> {
     report: &'a Report,
     recorded: Option<Free>,
     trust: &'a Trust,
+    cannot_say: Option<String>,
 }
 
 impl Sayer<'_> {
@@ -262,12 +286,16 @@ impl Sayer<'_> {
                 };
                 let guess = match what_if.comparisons {
                     0 => {
-                        ", by bars that are guesses (nothing of this kind was held against a real kernel),"
+                        ", by ranges that are guesses (nothing of this kind was held against a real kernel),"
                     }
                     _ => "",
                 };
                 let told = differ[..differ.len() - rest].join("; ");
                 (Says::Differs, format!("Under {name}{guess} {told}{more}."))
+            }
+            Standing::Unknown if self.cannot_say.is_some() => {
+                let nothing = format!("Of {name} nothing else can be said either.");
+                return (Says::CannotSay, vec![nothing]);
             }
             Standing::Same => {
                 let same = self.named(what_if, Some(Verdict::Same));
@@ -284,14 +312,16 @@ impl Sayer<'_> {
                 Says::CannotSay,
                 format!(
                     "Cannot say whether {name} would be better or worse: {}.",
-                    reasons(what_if)
+                    cannot_say::reasons(what_if)
                 ),
             ),
         };
-        let off = off(&changes::off(what_if, sizes));
-        let sentences = std::iter::once(first).chain(off);
-        let sentences = sentences.chain(self.over_time(what_if, free));
-        (says, sentences.collect())
+        let mut sentences = vec![first];
+        if self.cannot_say.is_none() {
+            sentences.extend(cannot_say::off(&changes::off(what_if, sizes)));
+            sentences.extend(self.over_time(what_if, free));
+        }
+        (says, sentences)
     }
 
     /// What these changes count.
@@ -329,7 +359,11 @@ impl Sayer<'_> {
             .changes
             .iter()
             .filter(|c| c.name == "free_huge_blocks_end");
-        let end = end.find(|c| c.verdict.is_none_or(|v| v == Verdict::Same));
+        let end = end.next();
+        if end.is_some_and(changes::is_off) {
+            return None;
+        }
+        let end = end.filter(|c| c.verdict.is_none_or(|v| v == Verdict::Same));
         let bar = end.and_then(|c| Some((c.verdict, changes::bar(c)?)));
         let guess = match what_if.comparisons {
             0 => " (a guess)",
@@ -382,19 +416,6 @@ fn found_none(kernel: &KernelReport) -> Option<String> {
     })
 }
 
-/// By how much the recorded kernel's model is off, in the numbers of which nothing is said for that.
-fn off(all: &[String]) -> Option<String> {
-    let named = &all[..all.len().min(NAMED)];
-    let more = match all.len() - named.len() {
-        0 => String::new(),
-        n => format!("; {n} more"),
-    };
-    let named = (!named.is_empty()).then(|| named.join("; "))?;
-    Some(format!(
-        "Nothing is said of what the model of the recorded kernel is far off in: {named}{more}."
-    ))
-}
-
 /// `290 to 130 (-160)`.
 fn course(c: &Course) -> String {
     let [begin, end] = [c.begin, c.end].map(thousands);
@@ -408,27 +429,6 @@ pub(super) fn signed(n: i64) -> String {
         1.. => format!("+{text}"),
         0 => text,
         _ => format!("-{text}"),
-    }
-}
-
-/// Why nothing can be said, each reason once.
-fn reasons(what_if: &WhatIf) -> String {
-    let unknown = what_if.changes.iter().filter(|c| c.verdict.is_none());
-    let all: BTreeSet<&str> = unknown
-        .filter(|c| !changes::is_of_nothing(c))
-        .filter_map(|c| c.reason.as_deref())
-        .filter(|r| *r != BEGIN_DIFFERENTLY)
-        .map(|r| match r {
-            BAR_IS_WIDER => {
-                "what was recorded lies within what four of five such hosts should have"
-            }
-            other => other,
-        })
-        .collect();
-    let all: Vec<&str> = all.into_iter().collect();
-    match all.is_empty() {
-        true => "nothing was measured".into(),
-        false => all.join("; "),
     }
 }
 

@@ -12,6 +12,7 @@ use super::wording::ZoneChoice;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Failure, KernelReport, Sample, ZoneSample};
+use crate::replay::answer::what_if::quantity::QUANTITIES;
 use crate::report::number::thousands;
 use crate::report::table::{Row, SideBySide};
 use std::collections::BTreeSet;
@@ -24,15 +25,22 @@ const SPREAD: &str = "least - most of the replays";
 
 /// One zone of one column: its states at the end, at the beginning, and between.
 struct Column<'a> {
+    /// Whose it is; `None` of the recorded host.
+    kernel: Option<&'a KernelReport>,
     end: Option<&'a ZoneSample>,
     begin: Option<&'a ZoneSample>,
     all: Vec<&'a ZoneSample>,
 }
 
 impl<'a> Column<'a> {
-    fn of(zone: &ZoneChoice, samples: &'a [Sample]) -> Column<'a> {
+    fn of(
+        zone: &ZoneChoice,
+        kernel: Option<&'a KernelReport>,
+        samples: &'a [Sample],
+    ) -> Column<'a> {
         let all: Vec<&ZoneSample> = samples.iter().filter_map(|s| zone.of(s)).collect();
         Column {
+            kernel,
             end: all.last().copied(),
             begin: all.first().copied(),
             all,
@@ -47,12 +55,12 @@ pub fn zone_table(report: &Report, zone: &ZoneChoice, detail: Detail) -> SideByS
     let mut columns = vec![];
     if zone.last(&report.recorded).is_some() {
         heads.push("recorded".to_string());
-        columns.push(Column::of(zone, &report.recorded));
+        columns.push(Column::of(zone, None, &report.recorded));
     }
     for kernel in report.kernels.iter() {
         if changes::is_shown(kernel, detail) {
             heads.push(head(kernel));
-            columns.push(Column::of(zone, &kernel.samples));
+            columns.push(Column::of(zone, Some(kernel), &kernel.samples));
         }
     }
     let sizes = &report.recording.sizes;
@@ -93,6 +101,28 @@ pub fn without_zeros(mut table: SideBySide) -> (SideBySide, usize) {
     }
     let left = table.rows.iter().filter(|r| !r.values.is_empty()).count();
     (table, before - left)
+}
+
+/// Whether a number of what-ifs is said in a short table of these columns, and in which of them.
+fn said(columns: &[Column<'_>], name: &str) -> Option<Vec<bool>> {
+    let is_said = |c: &Column| {
+        c.kernel
+            .is_none_or(|k| changes::is_said(k, name, Detail::Short))
+    };
+    let all: Vec<bool> = columns.iter().map(is_said).collect();
+    let mut kernels = columns.iter().zip(&all).filter(|(c, _)| c.kernel.is_some());
+    kernels.any(|(_, said)| *said).then_some(all)
+}
+
+/// Rows in which the cells of columns that say nothing say so.
+fn with_said(rows: Vec<Row>, said: &[bool]) -> Vec<Row> {
+    let mut rows = rows;
+    for row in &mut rows {
+        for (value, _) in row.values.iter_mut().zip(said).filter(|(_, said)| !**said) {
+            *value = changes::CANNOT_SAY.into();
+        }
+    }
+    rows
 }
 
 /// A number whose course over the replay is shown.
@@ -170,15 +200,29 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
     let names = every.iter().copied().filter(base);
     let names: BTreeSet<(usize, &str)> = names.map(|name| (rank(name), name)).collect();
     let has_recorded = every.len() > names.len();
+    let itself = changes::shows_itself(report);
+    let is_quantity = |name: &str| QUANTITIES.iter().any(|q| q.name == name);
+    // In short a row is of what the host counted too, beside a kernel of which it says all; what is said of others stands in the
+    // table of what would be different.
+    let in_short = |name: &str| match has_recorded {
+        false => true,
+        true => itself && every.contains(&format!("{name}{RECORDED}")[..]),
+    };
+    let says_all = |k: &KernelReport| {
+        let itself = matches!(changes::standing(k), None | Some(Standing::Apart));
+        all || !has_recorded || itself
+    };
     let total = |k: &KernelReport, name: &str| k.totals.get(name).copied().flatten();
     let recorded = |name: &str| {
         let name = format!("{name}{RECORDED}");
         kernels.iter().find_map(|k| total(k, &name))
     };
     let row =
-        |label: String, recorded: Option<u64>, value: &dyn Fn(&KernelReport) -> Option<u64>| {
+        |label: String, recorded: Option<u64>, value: &dyn Fn(&KernelReport) -> Option<String>| {
             let host = has_recorded.then(|| or_unknown(recorded));
-            let models = kernels.iter().map(|k| or_unknown(value(k)));
+            let models = kernels
+                .iter()
+                .map(|k| value(k).unwrap_or_else(|| UNKNOWN.into()));
             Row {
                 label,
                 depth: 0,
@@ -187,15 +231,21 @@ pub fn totals_table(report: &Report, detail: Detail) -> SideBySide {
         };
     let mut rows: Vec<Row> = names
         .iter()
+        .filter(|(_, name)| all || in_short(name))
         .map(|(_, name)| {
-            row(total_words::label(name), recorded(name), &|k| {
-                total(k, name)
-            })
+            row(
+                total_words::label(name),
+                recorded(name),
+                &|k| match changes::is_said(k, name, detail) && (is_quantity(name) || says_all(k)) {
+                    true => total(k, name).map(thousands),
+                    false => Some(changes::CANNOT_SAY.into()),
+                },
+            )
         })
         .collect();
-    if !names.iter().any(|(_, name)| *name == "failures") {
+    if !names.iter().any(|(_, name)| *name == "failures") && (all || itself) {
         rows.push(row(total_words::label("failures"), None, &|k| {
-            Some(k.failed())
+            Some(thousands(k.failed()))
         }));
     }
     let host = has_recorded.then(|| "recorded".to_string());
@@ -230,20 +280,29 @@ fn short_rows(columns: &[Column<'_>], sizes: &Sizes) -> Vec<Row> {
             .collect(),
     };
     let unusable = |z: &ZoneSample| z.unusable_index.get(&large.to_string()).copied();
-    let mut rows = vec![
-        at_end("Free memory, MiB".into(), &|z| {
-            Some(sizes.mib(z.free_pages))
-        }),
-        at_end(format!("Free huge pages ({size} blocks)"), &|z| {
-            Some(thousands(z.free_huge_blocks))
-        }),
-    ];
-    rows.extend(course(&|z| Some(z.free_huge_blocks as f64), whole));
-    let share = format!("Share in pieces below {size} (unusable index)");
-    rows.push(at_end(share, &|z| unusable(z).map(index_text)));
-    rows.extend(course(&unusable, index_text));
-    let waiting = "Pages that CPUs keep (per-CPU lists)";
-    rows.push(at_end(waiting.into(), &|z| z.pcp_pages.map(thousands)));
+    let mut rows = vec![];
+    let mut push = |name: &str, of: &dyn Fn() -> Vec<Row>| {
+        if let Some(said) = said(columns, name) {
+            rows.extend(with_said(of(), &said));
+        }
+    };
+    push("free_pages_end", &|| {
+        let free = |z: &ZoneSample| Some(sizes.mib(z.free_pages));
+        vec![at_end("Free memory, MiB".into(), &free)]
+    });
+    push("free_huge_blocks_end", &|| {
+        let label = format!("Free huge pages ({size} blocks)");
+        let end = at_end(label, &|z| Some(thousands(z.free_huge_blocks)));
+        let course = course(&|z| Some(z.free_huge_blocks as f64), whole);
+        std::iter::once(end).chain(course).collect()
+    });
+    push("unusable_huge_end", &|| {
+        let label = format!("Share in pieces below {size} (unusable index)");
+        let end = at_end(label, &|z| unusable(z).map(index_text));
+        std::iter::once(end)
+            .chain(course(&unusable, index_text))
+            .collect()
+    });
     rows
 }
 

@@ -15,11 +15,11 @@ use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{KernelReport, Sample, ZoneSample};
 use crate::report::number::{duration, thousands};
+use crate::report::ruled::Ruled;
 use crate::report::screen::{Screen, Style, Text};
 use crate::report::table::SideBySide;
 use crate::report::text_chart::{Chart, Series};
 use crate::report::text_chart::{Mark, nice_ceiling};
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write as _;
 
 /// Colours of the kernels, in order and over again.
@@ -138,6 +138,14 @@ impl Page<'_> {
         for sentence in self.told.answer.rest() {
             self.push_wrapped(out, "", &sentence);
         }
+        let silent = changes::silent(report);
+        if self.detail == Detail::Short && !silent.is_empty() && self.kernels().next().is_some() {
+            let text = format!(
+                "In no table, as nothing can be said of it: {}.",
+                silent.join(", ")
+            );
+            self.push_wrapped(out, "", &text);
+        }
     }
 
     fn push_zone(&mut self, out: &mut Text, zone: &ZoneChoice) {
@@ -178,7 +186,8 @@ impl Page<'_> {
                 )
             })
             .collect();
-        if !small.is_empty() && self.kernels().next().is_some() {
+        let is_shown = self.draws("free_pages_end") || self.draws("unusable_huge_end");
+        if !small.is_empty() && is_shown {
             let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
             self.push_wrapped(out, "", &text);
         }
@@ -196,8 +205,9 @@ impl Page<'_> {
     }
 
     fn push_failures(&self, out: &mut Text) {
-        for kernel in &self.report.kernels {
-            if kernel.failures.is_empty() {
+        for kernel in self.kernels() {
+            let is_withheld = self.told.answer.cannot_say.is_some() && self.detail == Detail::Short;
+            if kernel.failures.is_empty() || is_withheld {
                 continue;
             }
             self.push_title(
@@ -245,10 +255,10 @@ impl Page<'_> {
             );
             self.push_title(out, &title);
             let rows = wording::accuracy_rows(accuracy, self.sizes());
-            let mut table = self.table(["Error", "median", "p90", "max", "skill", "of"]);
+            let mut table = Ruled::new(["Error", "median", "p90", "max", "skill", "of"], 1..5);
             for row in &rows {
                 let m = &row.measure;
-                table.add_row([
+                table.push([
                     row.name.to_string(),
                     row.error(m.median),
                     row.error(m.p90),
@@ -257,7 +267,6 @@ impl Page<'_> {
                     row.unit.to_string(),
                 ]);
             }
-            align_right(&mut table, 1..5);
             self.push_table(out, &table);
             self.push_wrapped(
                 out,
@@ -292,12 +301,11 @@ impl Page<'_> {
         let unusable = |z: &ZoneSample| z.unusable_index.get(&large).copied();
         let free = |z: &ZoneSample| Some(self.sizes().as_mib(z.free_pages));
         let x_max = self.last_second();
-        if x_max <= 0.0 || self.kernels().next().is_none() {
+        if x_max <= 0.0 {
             return;
         }
         let states = self.all_samples().filter_map(|s| zone.of(s));
         let most = states.filter_map(free).fold(0.0, f64::max);
-        out.push('\n');
         let mut chart = Chart {
             title: &format!(
                 "{name}: share of free memory in pieces below {size} (unusable index), over time"
@@ -309,17 +317,39 @@ impl Page<'_> {
             x_max,
             unicode: self.screen.unicode,
         };
-        out.append(&chart.draw(&self.series(zone, unusable)));
-        out.push('\n');
+        if self.draws("unusable_huge_end") {
+            out.push('\n');
+            out.append(&chart.draw(&self.series(zone, "unusable_huge_end", unusable)));
+        }
         let title = format!("{name}: free memory (MiB), over time");
         chart.title = &title;
         chart.y_max = nice_ceiling(most);
         chart.y_decimals = if most < 10.0 { 1 } else { 0 };
-        out.append(&chart.draw(&self.series(zone, free)));
+        if self.draws("free_pages_end") {
+            out.push('\n');
+            out.append(&chart.draw(&self.series(zone, "free_pages_end", free)));
+        }
     }
 
-    /// One series for the recorded kernel and one for each replayed one.
-    fn series(&self, zone: &ZoneChoice, value: impl Fn(&ZoneSample) -> Option<f64>) -> Vec<Series> {
+    /// Kernels of which something is said of a number.
+    fn saying(&self, name: &str) -> impl Iterator<Item = &KernelReport> {
+        let detail = self.detail;
+        self.kernels()
+            .filter(move |k| changes::is_said(k, name, detail))
+    }
+
+    /// Whether there is anything to draw of a number.
+    fn draws(&self, name: &str) -> bool {
+        self.saying(name).next().is_some()
+    }
+
+    /// One series for the recorded kernel and one for each replayed one of which something is said of a number.
+    fn series(
+        &self,
+        zone: &ZoneChoice,
+        name: &str,
+        value: impl Fn(&ZoneSample) -> Option<f64>,
+    ) -> Vec<Series> {
         let points = |samples: &[Sample]| -> Vec<(f64, f64)> {
             samples
                 .iter()
@@ -327,7 +357,7 @@ impl Page<'_> {
                 .collect()
         };
         // Two braille lines of one colour cannot be told apart.
-        let kernels: Vec<_> = self.kernels().collect();
+        let kernels: Vec<_> = self.saying(name).collect();
         let braille = self.screen.unicode && (self.screen.color || kernels.len() == 1);
         let mut all: Vec<Series> = kernels
             .iter()
@@ -423,17 +453,13 @@ impl Page<'_> {
                 used += column(to);
                 to += 1;
             }
-            let mut table = self.table(
-                [""].into_iter()
-                    .chain(all.heads[from..to].iter().map(|h| &**h)),
-            );
+            let heads = all.heads[from..to].iter().map(|h| &**h);
+            let mut table = Ruled::new([""].into_iter().chain(heads), 1..to - from + 1);
             for (label, values) in &labelled {
                 let mut cells = vec![label.as_str()];
                 cells.extend(values.iter().take(to).skip(from).map(|v| v.as_str()));
-                cells.resize(to - from + 1, "");
-                table.add_row(cells);
+                table.push(cells);
             }
-            align_right(&mut table, 1..to - from + 1);
             if from > 0 {
                 out.push('\n');
             }
@@ -442,21 +468,9 @@ impl Page<'_> {
         }
     }
 
-    fn table<'s>(&self, head: impl IntoIterator<Item = &'s str>) -> Table {
-        let line = if self.screen.unicode { '─' } else { '-' };
-        let style = TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line));
-        let mut table = Table::new();
-        table
-            .load_style(style)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(self.screen.width).unwrap_or(u16::MAX))
-            .set_header(head.into_iter().collect::<Vec<_>>());
-        table
-    }
-
-    fn push_table(&self, out: &mut Text, table: &Table) {
-        for (i, line) in table.lines().enumerate() {
-            let line = line.trim_end();
+    fn push_table(&self, out: &mut Text, table: &Ruled) {
+        let rule = if self.screen.unicode { '─' } else { '-' };
+        for (i, line) in table.lines(self.screen.width, rule).iter().enumerate() {
             if i == 0 {
                 out.append(&self.screen.stressed(line));
             } else {
@@ -513,12 +527,4 @@ fn rows_of(table: &SideBySide) -> usize {
 
 fn or_dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".into())
-}
-
-fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
-    for i in columns {
-        if let Some(column) = table.column_mut(i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }

@@ -12,7 +12,6 @@ use super::wording::is_own_release;
 use crate::geometry::Sizes;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Accuracy, KernelReport};
-use crate::replay::answer::what_if::found::Change;
 use crate::replay::answer::what_if::quantity::{QUANTITIES, Scale};
 use crate::report::number::{duration, percent, thousands};
 use serde::Serialize;
@@ -31,15 +30,6 @@ const WAITS: [&str; 7] = [
     "pgmigrate_success",
     "pgsteal_kswapd",
     "pgsteal_direct",
-];
-/// Those of free memory and huge pages.
-const FREE: [&str; 6] = [
-    "thp_fault_alloc",
-    "thp_fault_fallback",
-    "free_pages_end",
-    "free_pages_mean",
-    "free_huge_blocks_end",
-    "free_huge_blocks_mean",
 ];
 
 /// A kind of question.
@@ -151,7 +141,7 @@ struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     fn of(report: &'a Report) -> Option<Judged<'a>> {
-        let mut kernels = report.kernels.iter().filter(|k| k.broke_down.is_none());
+        let mut kernels = report.kernels.iter().chain(&report.own);
         kernels.find_map(|kernel| {
             Some(Judged {
                 report,
@@ -200,7 +190,32 @@ impl<'a> Judged<'a> {
     /// Counts of the model held against the recorded ones, where there are enough of them, and where the recorded kernel's
     /// were not taken as given.
     fn counts(&self, names: &'static [&'static str]) -> impl Iterator<Item = Verdict> {
-        counts(self.report, self.kernel, names, |c| Some(c.asked))
+        let changes = self.kernel.what_if.iter().flat_map(|w| &w.changes);
+        let changes = changes.filter(|c| names.contains(&c.name) && !self.is_given(c.name));
+        changes.filter_map(|c| {
+            let quantity = QUANTITIES.iter().find(|q| q.name == c.name)?;
+            let enough = match quantity.scale {
+                Scale::Ratio(floor) => floor,
+                Scale::Index => return None,
+            };
+            let of = quantity.words(self.sizes());
+            Verdict::of_counts(of, c.asked, c.recorded?, enough)
+        })
+    }
+
+    /// Whether this count of the model is what the recorded kernel did.
+    fn is_given(&self, name: &str) -> bool {
+        let given = |name: &str| {
+            let n = self.kernel.totals.get(name).copied().flatten();
+            n.is_some_and(|n| n > 0)
+        };
+        match name {
+            "pgsteal_kswapd" | "pgsteal_direct" | "allocstall" => given("reclaimed_pages_as_given"),
+            _ if name.starts_with("compact_") || name.starts_with("pgmigrate_") => {
+                given("migrated_pages_as_given")
+            }
+            _ => false,
+        }
     }
 
     /// How well the model follows the host in free memory.
@@ -250,7 +265,14 @@ impl<'a> Judged<'a> {
         let Some(worst) = all.min_by_key(|v| v.grade) else {
             return Trusted::unmeasured(question, unseen(question));
         };
-        Trusted::of(question, worst)
+        Trusted {
+            question,
+            grade: Some(worst.grade),
+            because: format!("What decides is {}: {}.", worst.of, worst.why),
+            decided_by: Some(worst.of),
+            error: worst.error,
+            skill: worst.skill,
+        }
     }
 
     /// Against what the model was held.
@@ -263,79 +285,15 @@ impl<'a> Judged<'a> {
             true => format!("the recorded kernel ({name})"),
             false => format!("{recorded}, for which the nearest kernel, {name}, was replayed"),
         };
-        format!("Held against {} {snapshots} of {of}.", thousands(n))
-    }
-}
-
-/// Counts of a model, `of` each change, held against the recorded ones: where there are enough of them, and where the recorded
-/// kernel's were not taken as given.
-fn counts<'a>(
-    report: &'a Report,
-    kernel: &'a KernelReport,
-    names: &'static [&'static str],
-    of: impl Fn(&Change) -> Option<f64> + 'a,
-) -> impl Iterator<Item = Verdict> + 'a {
-    let changes = kernel.what_if.iter().flat_map(|w| &w.changes);
-    let changes = changes.filter(|c| names.contains(&c.name) && !is_given(kernel, c.name));
-    changes.filter_map(move |c| {
-        let quantity = QUANTITIES.iter().find(|q| q.name == c.name)?;
-        let enough = match quantity.scale {
-            Scale::Ratio(floor) => floor,
-            Scale::Index => return None,
+        let only = match self.report.own.is_some() {
+            true => ", which was replayed only for that",
+            false => "",
         };
-        let words = quantity.words(&report.recording.sizes);
-        Verdict::of_counts(words, of(c)?, c.recorded?, enough)
-    })
-}
-
-/// Whether this count of a kernel's model is what the recorded kernel did.
-fn is_given(kernel: &KernelReport, name: &str) -> bool {
-    let given = |name: &str| {
-        let n = kernel.totals.get(name).copied().flatten();
-        n.is_some_and(|n| n > 0)
-    };
-    match name {
-        "pgsteal_kswapd" | "pgsteal_direct" | "allocstall" => given("reclaimed_pages_as_given"),
-        _ if name.starts_with("compact_") || name.starts_with("pgmigrate_") => {
-            given("migrated_pages_as_given")
-        }
-        _ => false,
+        format!("Held against {} {snapshots} of {of}{only}.", thousands(n))
     }
-}
-
-/// What is known of a question where the recorded kernel was not asked for as it was: the answer held its model against the
-/// host's counts all the same, to compare with. `None` where it did not.
-fn of_own(report: &Report, question: Question) -> Option<Trusted> {
-    let names: &[&str] = match question {
-        Question::FreeMemory => &FREE,
-        Question::Fragmentation => &TAKEN_OVER,
-        Question::Waits => &WAITS,
-    };
-    let mut kernels = report.kernels.iter().filter(|k| k.broke_down.is_none());
-    let worst =
-        kernels.find_map(|k| counts(report, k, names, |c| c.own).min_by_key(|v| v.grade))?;
-    // Counts at the end show less than a comparison with each snapshot does.
-    Some(Trusted::of(
-        question,
-        Verdict {
-            grade: worst.grade.min(Grade::Fair),
-            ..worst
-        },
-    ))
 }
 
 impl Trusted {
-    fn of(question: Question, worst: Verdict) -> Trusted {
-        Trusted {
-            question,
-            grade: Some(worst.grade),
-            because: format!("What decides is {}: {}.", worst.of, worst.why),
-            decided_by: Some(worst.of),
-            error: worst.error,
-            skill: worst.skill,
-        }
-    }
-
     fn unmeasured(question: Question, because: &str) -> Trusted {
         Trusted {
             question,
@@ -347,12 +305,6 @@ impl Trusted {
         }
     }
 }
-
-/// Of a question, where counts of the recorded kernel's model were held against the host's.
-const TOO_FEW: &str = "There was too little of it to hold the model against.";
-/// What was held against the host where the recorded kernel was not asked for as it was.
-const OWN_COUNTS: &str = "The recorded kernel was replayed as it was to compare with, and its counts over the whole time were \
-                          held against the host's; ask for it to see the error at each snapshot.";
 
 /// Why nothing was measured of a question, where the model was held against a recording.
 fn unseen(question: Question) -> &'static str {
@@ -370,25 +322,12 @@ fn unseen(question: Question) -> &'static str {
 /// How far the answer can be trusted, and why.
 pub fn trust(report: &Report) -> Trust {
     let judged = Judged::of(report);
-    let own: Vec<Option<Trusted>> = match judged {
-        Some(_) => vec![],
-        None => Question::ALL.map(|q| of_own(report, q)).into(),
-    };
-    let is_own = own.iter().any(Option::is_some);
-    let mut own = own.into_iter();
     let of = |question| match &judged {
         Some(judged) => judged.trusted(question),
-        None => own.next().flatten().unwrap_or_else(|| {
-            let why = if is_own { TOO_FEW } else { unmeasured(report) };
-            Trusted::unmeasured(question, why)
-        }),
+        None => Trusted::unmeasured(question, unmeasured(report)),
     };
-    let questions = Question::ALL.map(of).into();
     let mut sentences = vec![];
     sentences.extend(judged.as_ref().map(Judged::sentence));
-    if is_own {
-        sentences.push(OWN_COUNTS.into());
-    }
     sentences.extend(changes::sources(report));
     if report.recording.seconds < DAY {
         let time = duration(report.recording.seconds);
@@ -406,7 +345,7 @@ pub fn trust(report: &Report) -> Trust {
     }
     Trust {
         model: judged.as_ref().and_then(Judged::model),
-        questions,
+        questions: Question::ALL.map(of).into(),
         sentences,
     }
 }
@@ -425,15 +364,12 @@ pub(super) fn unmeasured(report: &Report) -> &'static str {
     if report.mode == "observe" {
         return "Nothing was predicted: every frame is where the trace put it.";
     }
-    match report.kernels.iter().any(|k| k.recorded_era) {
+    match report.recorded.is_empty() {
         true => {
-            "The recorded kernel was asked for under other settings, memory or another beginning than it had, and no \
-             snapshot shows what it would have done, so nothing here has been held against fact. Ask for it as it was to \
-             see the error of the method."
+            "No snapshot of the recording shows what the host had, so nothing here has been held against fact."
         }
         false => {
-            "None of the kernels asked for is the one that was recorded, so nothing here has \
-             been held against fact. Add the recorded kernel to see the error of the method."
+            "The recorded kernel as it was has no answer here, so nothing has been held against fact."
         }
     }
 }

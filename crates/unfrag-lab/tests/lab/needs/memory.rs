@@ -245,7 +245,9 @@ impl Memory<'_> {
                     .free_list_len(id, Order(o), MigrateType::Cma)
             };
             let areas: u64 = (order..11).map(|o| count(o) << (o - order)).sum();
-            if areas == 0 || node.is_some_and(|n| n != node_of) {
+            // What is free of areas in small blocks counts for the watermark as well.
+            let has_areas = (0..11).any(|o| count(o) > 0);
+            if !has_areas || node.is_some_and(|n| n != node_of) {
                 continue;
             }
             let kept = self.state.min + self.state.keeps(z, ZoneKind::Movable);

@@ -81,6 +81,7 @@ pub fn example_report() -> Report {
         start_lists: None,
         recorded,
         kernels,
+        own: None,
         observe: None,
     }
 }

@@ -21,6 +21,10 @@ pub const BAR_IS_WIDER: &str = "the bar of the difference is wider than the diff
 pub const OWN_IS_OFF: &str =
     "the model of the recorded kernel is far off what the host had of this number";
 
+/// Why nothing is said of free memory that the recorded kernel's model does not follow at all.
+pub const OWN_IS_WORSE: &str =
+    "under its own kernel the model follows free memory worse than counting pages would";
+
 /// Why nothing is said where the model's own number, which stands in the tables, is not on that side of what was recorded.
 pub const MODEL_IS_NOT_THERE: &str =
     "the model's own number is not on that side of what was recorded";

@@ -1,10 +1,10 @@
 //! All numbers of a kernel that is asked for, beside those of the recorded one.
 
-use super::change::{Values, change_of};
+use super::change::{BEGIN_DIFFERENTLY, OWN_IS_WORSE, Values, change_of};
 use super::class::{Asked, Begins, Class, Pressure};
 use super::found::{Change, WhatIf};
 use super::measured::{ClassError, Measured};
-use super::quantity::{QUANTITIES, Quantity};
+use super::quantity::{QUANTITIES, Quantity, is_of_free_memory};
 use crate::replay::answer::member::Member;
 use crate::replay::answer::report::Sample;
 
@@ -13,6 +13,18 @@ const FEW: u64 = 20;
 
 /// An ensemble of fewer replays says nothing of what its middle would be.
 const FEW_MEMBERS: usize = 5;
+
+/// Takes back what is said of free memory and huge pages, where the recorded kernel's model does not follow them.
+pub(in crate::replay::answer) fn withhold_free_memory(what_if: &mut WhatIf) {
+    if what_if.class.asked == Asked::Own {
+        return;
+    }
+    let free = what_if.changes.iter_mut();
+    let apart = |c: &Change| c.reason.as_deref() == Some(BEGIN_DIFFERENTLY);
+    for c in free.filter(|c| is_of_free_memory(c.name) && !apart(c)) {
+        (c.verdict, c.reason) = (None, Some(OWN_IS_WORSE.into()));
+    }
+}
 
 /// Replays of two models of one recording, and what its host showed.
 pub(in crate::replay::answer) struct Compared<'m> {

@@ -264,6 +264,13 @@ pub const QUANTITIES: [Quantity; 19] = [
     ),
 ];
 
+/// Whether a number is of free memory, its pieces, or the huge pages that it gives.
+pub fn is_of_free_memory(name: &str) -> bool {
+    ["free_", "unusable_", "thp_fault_"]
+        .iter()
+        .any(|of| name.starts_with(of))
+}
+
 impl Quantity {
     /// What it counts, as in "fewer ...", on a host of these sizes.
     pub fn words(&self, sizes: &Sizes) -> String {
