@@ -10,7 +10,9 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
-use unfrag_lab::doctor::gate::{After, Need, Needs, judge, render};
+use unfrag_lab::doctor::gate::answer::Room;
+use unfrag_lab::doctor::gate::{After, Need, Needs, huge_page_rooms, judge, render};
+use unfrag_lab::doctor::judged_settings::judged;
 use unfrag_lab::doctor::{self as lab_doctor, Diagnosis, examine, first_screen};
 use unfrag_lab::error::Result;
 use unfrag_lab::find::evidence::{Examine, evidence, is_own};
@@ -77,7 +79,9 @@ pub fn doctor(
         if let Some(recording) = recording {
             let diagnosis = &mut examined.diagnosis;
             lab_doctor::predict::predict(diagnosis, &recording, &name_of(&path))?;
+            diagnosis.judged_settings = judged(diagnosis);
         }
+        let rooms = huge_page_rooms(&evidence, &examined);
         let covered = evidence.covered;
         let whole = Whole {
             needs: needs.as_ref(),
@@ -89,6 +93,7 @@ pub fn doctor(
                 path,
                 examined,
                 needs,
+                rooms,
                 covered,
             }),
         })
@@ -107,6 +112,7 @@ struct Examination {
     path: PathBuf,
     examined: lab_doctor::Examined,
     needs: Option<Needs>,
+    rooms: Option<[Room; 4]>,
     covered: Option<Covered>,
 }
 
@@ -121,6 +127,7 @@ impl Examination {
             is_now,
             command: &command,
             has_tables: false,
+            rooms: self.rooms,
         };
         first_screen::render(&self.examined.diagnosis, asked, &screen())
     }
