@@ -23,7 +23,7 @@ ANSWERS = {
     "simulate": lambda: unfrag.simulate(BUILD),
     "simulate an old kernel": lambda: unfrag.simulate(SAMPLES / "recorded-build.toml", kernel="2.6.32"),
     "experiment": lambda: unfrag.experiment("one-time", runs=1),
-    "experiment with a source": lambda: unfrag.experiment("per-cpu-lists", runs=1),
+    "experiment that no source measured": lambda: unfrag.experiment("java-heap", kernels="6.18", machines="1GiB", runs=1),
     "doctor": lambda: unfrag.doctor(GCC),
     "doctor of the second sample": lambda: unfrag.doctor(SECOND, need=["200x32M", "1x2M"], after="compact"),
     "doctor of this host": lambda: unfrag.doctor(seconds=0),

@@ -128,7 +128,7 @@ def test_rows_go_to_arrow_and_pandas():
     assert len(unfrag.simulate(BUILD).to_pandas()) > 10
     assert len(unfrag.doctor(GCC).to_pandas()) == 2
     assert replay.to_polars().shape[0] == len(frame)
-    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(GCC), unfrag.slab(SLAB)):
+    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
         assert len(answer.to_pandas()) > 3, repr(answer)
     assert list(unfrag.explain(LOG).to_pandas()["order"]) == [4]
 
@@ -188,7 +188,7 @@ def test_bars_where_there_is_no_time():
         experiment.plot(metric="nothing")
     with pytest.raises(ValueError, match="one picture alone"):
         doctor.plot(metric="nothing")
-    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(GCC), unfrag.slab(SLAB)):
+    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
         assert len(answer.plot().patches) > 3
         with pytest.raises(ValueError, match="choose one of"):
             answer.plot(metric="nothing")

@@ -39,7 +39,7 @@ def test_the_same_question_has_the_same_answer_in_each(recording):
     by_duckdb = dict(duckdb.sql('select "order", count(*) from allocations group by all').fetchall())
     counted = pyarrow.table(allocations)["order"].value_counts().to_pylist()
     by_pyarrow = {v["values"]: v["counts"] for v in counted}
-    assert by_pandas == by_polars == by_duckdb == by_pyarrow and len(by_pandas) > 5
+    assert by_pandas == by_polars == by_duckdb == by_pyarrow and max(by_pandas) == 9
 
 
 def test_a_time_less_a_later_one_is_negative(recording):

@@ -63,6 +63,9 @@ class WhatIsSaid(Part):
     flags, which tell it."""
     caches: list[Cache]
     """The largest slab caches at the end; empty without slabinfo."""
+    advice: str | None
+    """What to do about the program that has most of it; ``None`` where nobody has, and where it is none that can be
+    told to."""
     next: Next
     """What to ask next."""
 

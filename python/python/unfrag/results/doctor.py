@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..answers import Answer, Named, Part
+from .host import Amounts
 from .window import Window
 
 #: How the page size is known.
@@ -173,6 +174,27 @@ class NotGiven(Advice):
     __slots__ = ()
     why_not: str
     """Of a candidate: what is needed before it is advice. Of one that was withdrawn: what speaks against it."""
+
+
+#: What becomes of a setting: nothing speaks for another value (``leave``), or something does and more is needed before it is
+#: advised (``not_yet``), or another value is advised (``change``), or the files do not tell what it would be judged by.
+SettingVerdict = Literal["leave", "not_yet", "change", "not_judged"]
+
+
+class JudgedSetting(Part):
+    """A setting, and what becomes of it."""
+
+    __slots__ = ()
+    setting: str
+    """Its name, such as ``vm.min_free_kbytes`` or ``transparent_hugepage/defrag``."""
+    current: str | None
+    """Its value; ``None`` if not known."""
+    verdict: SettingVerdict
+    """What becomes of it."""
+    advised: str | None
+    """The other value that something speaks for; ``None`` if nothing does."""
+    why: str
+    """Why, as a clause; empty where nothing is to be said."""
 
 
 class AtomicRisk(Part):
@@ -535,6 +557,11 @@ class Diagnosis(Answer):
     """Bytes in a page of the default hugetlb pool, which ``vm.nr_hugepages`` sets; ``None`` without meminfo."""
     reclaimable_bytes: int | None
     """Bytes of page cache and reclaimable slab by meminfo; ``None`` without it, or if it lacks a part of them."""
+    memory: Amounts
+    """How large the host is."""
+    reclaimable_slab_bytes: int | None
+    """Bytes of slab that can be reclaimed, by meminfo: at best, as an object in use keeps its slab. ``None`` without
+    it."""
     uptime_seconds: float | None
     """Seconds since boot."""
     nodes: list[Node]
@@ -584,6 +611,8 @@ class Diagnosis(Answer):
     """What reclaims or merges memory beside the page allocator; each ``None`` where it could not be read."""
     settings: Named[str]
     """Settings that were read: sysctls by their names below ``vm``, ``thp_enabled`` and ``thp_defrag``."""
+    judged_settings: list[JudgedSetting]
+    """The settings that decide most, those that are advised and those that may be: whether to change them."""
     advice_lacks: list[str]
     """What was not seen, so that advice may be missing: sysctls, counters."""
     notes: list[str]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..answers import Answer, Part
 
 
@@ -31,6 +33,8 @@ class Zone(Part):
     """Order of the largest free block."""
     blocks_whole: bool
     """Whether the line of its free blocks is there to its end; without it the two orders are not known."""
+    why: str | None
+    """Why it did not serve the request; ``None`` where its numbers do not tell, and without a request."""
 
 
 class Held(Part):
@@ -49,6 +53,10 @@ class Held(Part):
     """Thousandths of the memory of all zones; ``None`` where that is not in the text."""
 
 
+#: When to do something: what is done once at once (``now``), what stays, such as a setting, ``later``, what may help ``perhaps``.
+When = Literal["now", "later", "perhaps"]
+
+
 class Advice(Part):
     """Something that would have helped."""
 
@@ -61,6 +69,10 @@ class Advice(Part):
     """The sysctl that it sets."""
     value: int | None
     """The value, computed from the report."""
+    when: When
+    """When to do it."""
+    look_first: str | None
+    """What to look at for longer before a setting is made, as a log shows one moment: a command."""
     cost: str
     """What it costs."""
     sure: str
@@ -154,3 +166,5 @@ class Explanation(Answer):
     """Lines that look like part of a report and were not understood."""
     notes: list[str]
     """What the log cannot say."""
+    is_log: bool
+    """Whether the text holds a kernel's log at all; of a text that does not nothing is known."""

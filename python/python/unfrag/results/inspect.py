@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..answers import Answer, Named, Part
+from .host import Amounts
 from .window import Window
 
 #: How the page size is known.
@@ -87,6 +88,8 @@ class Moment(Part):
     """Bytes in a huge page."""
     huge_order: int
     """Order of a huge page."""
+    memory: Amounts
+    """How large the host is."""
     zones: list[Zone]
     """One for each populated zone."""
     notes: list[str]

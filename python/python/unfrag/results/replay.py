@@ -79,8 +79,13 @@ class WhatIsSaid(Part):
     __slots__ = ()
     recorded: Free | None
     """Free memory of the recorded host over the whole time; ``None`` if no snapshot shows it."""
+    cannot_say: str | None
+    """Why this recording cannot say what another kernel or setting would do to free memory; ``None`` where it can, and
+    where that was not asked."""
     kernels: list[KernelAnswer]
     """For each kernel; those asked for beside the recorded one come first."""
+    between: list[str]
+    """Where several were asked for beside the recorded one: how they differ from each other."""
 
 
 #: A kind of question.
