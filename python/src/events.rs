@@ -242,7 +242,7 @@ impl Recording {
     }
 
     /// The events of one kind, such as `kmem:mm_page_alloc`: their time, CPU and task, and their own fields, which are not
-    /// copied.
+    /// copied. A field that is called as one of the first columns has `own_` before its name.
     #[pyo3(signature = (kind, time))]
     fn table(&self, kind: &str, time: &str) -> PyResult<Stream> {
         let as_time = Time::of(time)?;
@@ -280,11 +280,18 @@ impl Recording {
                     named(&primitive::<Int64Type, _>(values, r), r.strings.clone())?
                 }
             };
-            columns.push((field.name.clone(), array));
+            let mut name = field.name.clone();
+            while columns.iter().any(|(taken, _)| *taken == name) {
+                name.insert_str(0, OWN);
+            }
+            columns.push((name, array));
         }
         Stream::new(columns, self.metadata())
     }
 }
+
+/// What stands before a field's name where the event itself has a column of that name.
+const OWN: &str = "own_";
 
 /// What a time is in a table.
 #[derive(Clone, Copy)]

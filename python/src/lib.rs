@@ -44,5 +44,7 @@ fn _unfrag(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add_function(wrap_pyfunction!(making::record, m)?)?;
         m.add_function(wrap_pyfunction!(making::guard, m)?)?;
     }
+    let ends = wrap_pyfunction!(work::ends, m)?;
+    m.py().import("atexit")?.call_method1("register", (ends,))?;
     Ok(())
 }

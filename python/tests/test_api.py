@@ -34,9 +34,10 @@ def test_a_slab_recording_as_an_object():
     assert answer.to_dict()["allocators"] == unfrag.slab(SLAB, allocators=["slub", "slab"], slub_max_order=0).to_dict()["allocators"]
     assert [a.allocator.lower() for a in answer.allocators] == ["slub", "slab"]
     for wrong, says in [
-        ({"allocators": "slob"}, "choose one of slab, slub, slqb"),
+        ({"allocators": "slob"}, "choose of slab, slub, slqb"),
+        ({"allocators": []}, "allocators: none is given"),
         ({"rules": "new"}, "choose one of modern, 2.6.28"),
-        ({"slub_max_order": 11}, "an order is from 0 to 10"),
+        ({"slub_max_order": 11}, "slub_max_order=11: .* from 0 to 10"),
         ({"slub_min_order": 3, "slub_max_order": 1}, "above the largest"),
         ({"cpus": 0}, "cpus"),
     ]:

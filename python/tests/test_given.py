@@ -1,9 +1,11 @@
 """What callers give, in the forms that they have it, and what they hear if it cannot be taken."""
 
+import datetime
 import io
 from pathlib import Path
 
 import numpy
+import pandas
 import pytest
 
 import unfrag
@@ -26,6 +28,15 @@ def test_numbers_of_numpy_are_numbers():
     assert seeds[0] == seeds[1] == seeds[2] and seeds[0].seed == 3
     assert given.setting("x", numpy.bool_(True)) == given.setting("x", True) == "1"
     assert given.setting("x", numpy.array([256, 32])[0]) == "256"
+
+
+def test_times_of_numpy_and_pandas_are_times():
+    ten = given.moment("since", 10)
+    for same in (pandas.Timedelta("10s"), numpy.timedelta64(10, "s"), numpy.timedelta64(10**10, "ns"), datetime.timedelta(seconds=10)):
+        assert given.moment("since", same) == ten == (False, 10**10)
+    date = datetime.datetime(2026, 11, 29, 3, 4, 5)
+    for same in (pandas.Timestamp(date), numpy.datetime64("2026-11-29T03:04:05"), date.astimezone(datetime.timezone.utc)):
+        assert given.moment("since", same) == given.moment("since", date)
 
 
 def test_what_is_computed_is_none_in_and_out():
@@ -52,12 +63,26 @@ def test_what_is_computed_is_none_in_and_out():
         (lambda: unfrag.replay(GCC, members=2.5), TypeError, "members: a whole number"),
         (lambda: unfrag.replay(None), TypeError, "recording: a path .* is expected, not NoneType"),
         (lambda: unfrag.replay(GCC, since="02:00"), TypeError, "since: a datetime, a timedelta or a number of seconds"),
+        (lambda: unfrag.replay(GCC, members=-1), ValueError, "members=-1: a whole number from 0 to"),
+        (lambda: unfrag.replay(GCC, memory=2**64), ValueError, "memory=18446744073709551616: a whole number"),
+        (lambda: unfrag.simulate(BUILD, seed=-1), ValueError, "seed=-1: a whole number"),
+        (lambda: unfrag.experiment("one-time", runs=0), ValueError, "runs=0: a whole number from 1"),
+        (lambda: unfrag.tune(unfrag.simulate, {"vm.swappiness": (0, 9)}, "seed", runs=0), ValueError, "runs=0"),
+        (lambda: unfrag.replay(GCC, since=1e12), ValueError, "since: .* is later than any recording's end"),
+        (lambda: unfrag.replay(GCC, since=1e300), ValueError, "since: .* is later than"),
+        (lambda: unfrag.replay(GCC, since=pandas.NaT), ValueError, "since: NaT is no time"),
+        (lambda: unfrag.replay(GCC, since=numpy.datetime64("NaT")), ValueError, "since: NaT is no time"),
+        (lambda: unfrag.replay(GCC, progress=3), TypeError, "progress: a function .* is expected, not int"),
         (lambda: unfrag.replay(GCC, since=-1), ValueError, "since: -1 is before the beginning"),
         (lambda: unfrag.simulate(["a", "b"]), TypeError, "scenario: a path"),
         (lambda: unfrag.simulate(BUILD, seed=1.0), TypeError, "seed: a whole number is expected, not float"),
         (lambda: unfrag.explain(7), TypeError, "log: a text, bytes, an open file or a pathlib.Path is expected, not int"),
         (lambda: unfrag.sweep(unfrag.simulate, {"seed": 3}, out="x", executor=object()), TypeError, r"grid\['seed'\]: a list"),
         (lambda: unfrag.sweep(unfrag.simulate, {"kernel": "6.1"}, out="x", executor=object()), TypeError, "a list of values"),
+        (lambda: unfrag.sweep("replay", {"seed": [3]}, out="x"), TypeError, "function: a function such as unfrag.replay"),
+        (lambda: unfrag.sweep(unfrag.simulate, {"seed": [3]}, out="x", executor=3), TypeError, "executor: a concurrent"),
+        (lambda: unfrag.tune("replay", {"vm.swappiness": (0, 9)}, "x", runs=1), TypeError, "function: a function"),
+        (lambda: unfrag.tune(unfrag.simulate, {"vm.swappiness": (0, 9)}, None, runs=1), TypeError, "objective: an expression"),
         (lambda: unfrag.tune(unfrag.simulate, ["vm.swappiness"], "x", runs=1), TypeError, "settings: a mapping such as"),
         (lambda: unfrag.tune(unfrag.simulate, {"vm.swappiness": 3}, "x", runs=1), TypeError, "a tuple .least, greatest."),
     ],
@@ -113,7 +138,9 @@ def test_a_log_as_text_as_bytes_as_a_file_and_as_a_path():
         for log in (text, text.encode(), as_text, as_bytes, io.StringIO(text), io.BytesIO(text.encode()), text.splitlines()[0]):
             found = unfrag.explain(log)
             assert found == answer or log == text.splitlines()[0]
-    assert not unfrag.explain("nothing of it failed\nand nobody asked\n").reports
+    said = unfrag.explain("nothing of it failed\nand nobody asked\n")
+    assert not said.reports and not said.is_log and "nothing is known" in repr(said), "no log is no healthy one"
+    assert unfrag.explain("").is_log is False
 
 
 @pytest.mark.parametrize("name", ["nope.log", "/var/log/nope", "logs/my kernel log.txt", str(LOG)])

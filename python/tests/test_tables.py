@@ -80,3 +80,12 @@ def test_events_go_beside_the_files_that_were_read_last(recording):
 def test_a_table_says_what_it_is(recording):
     assert repr(recording.events()).startswith(f"<unfrag.Table {len(recording)} rows: time, cpu, comm")
     assert len(repr(recording.table("mm_page_alloc"))) < 200
+
+
+def test_every_kind_is_a_table_for_everybody_whatever_its_fields_are_called():
+    with unfrag.Recording(GCC.with_name("fragmented-384M.unfrag")) as recording:
+        for kind, events in recording.kinds:
+            table = recording.table(kind)
+            assert len(set(table.column_names)) == len(table.column_names), kind
+            assert len(table.to_pandas()) == len(table.to_polars()) == events
+        assert {"comm", "own_comm"} <= set(recording.table("task_newtask").column_names)

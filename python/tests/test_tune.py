@@ -123,8 +123,9 @@ def test_no_setting_of_such_a_name():
         ("stalls / 0", "ZeroDivisionError"),
         ("(0 - stalls - 1) ** 0.5", "the objective has no value there"),
         ("2.0 ** (10000 + stalls)", "OverflowError"),
+        ("10 ** 10 ** 10", "OverflowError"),
     ],
-    ids=["nan", "inf", "division by zero", "a root", "overflow"],
+    ids=["nan", "inf", "division by zero", "a root", "overflow", "overflow of whole numbers"],
 )
 def test_an_objective_without_a_value_is_a_failed_trial_and_not_without_end(objective, why, tmp_path):
     asked = []
@@ -161,6 +162,21 @@ def test_an_objective_that_gives_no_number_is_a_mistake():
         unfrag.tune(valley, SETTINGS, "stalls +", runs=3)
     with pytest.raises(ValueError, match="a tuple is .least, greatest., and this has 3"):
         unfrag.tune(valley, {"vm.swappiness": (1, 2, 3)}, "totals.stalls", runs=3)
+
+
+def test_what_a_tuning_cannot_take_is_said(tmp_path):
+    (tmp_path / "notes.txt").write_text("no database")
+    for options, kind, says in [
+        ({"settings": {"vm.swappiness": (9, 1)}}, ValueError, "9 is above 1"),
+        ({"first": [{"vm.nope": 1}]}, ValueError, "first: 'vm.nope' is none of the settings"),
+        ({"storage": tmp_path / "nowhere" / "t.db"}, FileNotFoundError, "nowhere"),
+        ({"storage": tmp_path / "notes.txt"}, ValueError, "a file of another kind"),
+        ({"combine": lambda values: None}, TypeError, "combine: a number of this function is expected, not NoneType"),
+        ({"executor": 3}, TypeError, "executor: a concurrent.futures.Executor"),
+    ]:
+        with pytest.raises(kind, match=says):
+            unfrag.tune(valley, **({"settings": SETTINGS, "objective": "totals.stalls", "runs": 2} | options))
+    assert (tmp_path / "notes.txt").read_text() == "no database"
 
 
 def test_ranges_of_numpy_are_of_whole_numbers():

@@ -100,7 +100,8 @@ class Sweep:
         over = ", ".join(n.removeprefix("parameter.") for n in names if n not in fixed)
         failed = len(self.errors())
         said = f", {failed} of them errors" if failed else ""
-        return f"<unfrag.Sweep {self.path}: {len(self)} rows of {about['function']} over {over or 'nothing'}{said}>"
+        rows = f"{len(self)} row{'' if len(self) == 1 else 's'}"
+        return f"<unfrag.Sweep {self.path}: {rows} of {about['function']} over {over or 'nothing'}{said}>"
 
     def _columns(self) -> list[str]:
         names: dict[str, None] = {}

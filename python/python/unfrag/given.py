@@ -78,19 +78,30 @@ def words(name: str, value: object) -> list[str]:
     wrong(name, value, "a str, or a sequence of str,")
 
 
-def whole(name: str, value: Any) -> int:
-    """A whole number; those of numpy are some as well."""
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    wrong(name, value, "a whole number")
+#: The largest numbers of so many bits.
+U8, U16, U32, U64 = (1 << 8) - 1, (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
 
 
-def whole_or_none(name: str, value: object) -> int | None:
+def whole(name: str, value: Any, least: int = 0, most: int = U64) -> int:
+    """A whole number; those of numpy are some as well.
+
+    Raises:
+        ValueError: it is smaller or larger than any that makes sense.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        wrong(name, value, "a whole number")
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number!s:.60}: a whole number from {least} to {most} is expected")
+    return number
+
+
+def whole_or_none(name: str, value: object, least: int = 0, most: int = U64) -> int | None:
     """A whole number, or ``None``."""
-    return None if value is None else whole(name, value)
+    return None if value is None else whole(name, value, least, most)
 
 
 def text_or_none(name: str, value: object) -> str | None:
@@ -134,6 +145,7 @@ def moment(name: str, value: Any) -> Moment | None:
     """A moment of a recording."""
     if value is None:
         return None
+    value = _of_numpy_or_pandas(name, value)
     if isinstance(value, datetime.datetime):
         # One without a zone is by this host's clock.
         since = value.astimezone(datetime.timezone.utc) - _EPOCH
@@ -142,16 +154,46 @@ def moment(name: str, value: Any) -> Moment | None:
         return (True, _nanoseconds(since))
     if isinstance(value, datetime.timedelta):
         after = _nanoseconds(value)
+    elif isinstance(value, _Nanoseconds):
+        after = value.ns
     elif hasattr(value, "__float__") and not isinstance(value, (bool, str)):
         seconds = float(value)
         if not math.isfinite(seconds):
             raise ValueError(f"{name}: {value} is no number of seconds")
-        after = round(seconds * 1e9)
+        after = round(max(-1.0, min(seconds, 1e12)) * 1e9)
     else:
         wrong(name, value, "a datetime, a timedelta or a number of seconds")
     if after < 0:
         raise ValueError(f"{name}: {value} is before the beginning of the recording")
+    if after > U64:
+        raise ValueError(f"{name}: {value} is later than any recording's end")
     return (False, after)
+
+
+class _Nanoseconds:
+    """A time after the beginning, from a library whose times are finer than those of Python."""
+
+    def __init__(self, ns: int) -> None:
+        self.ns = ns
+
+    def __str__(self) -> str:
+        return f"{self.ns} ns"
+
+
+def _of_numpy_or_pandas(name: str, value: Any) -> Any:
+    """Times and dates of numpy and pandas as those of Python; a date without a zone stays one."""
+    kind = type(value).__name__
+    if kind in ("timedelta64", "datetime64", "Timestamp", "Timedelta", "NaTType"):
+        if value != value:
+            raise ValueError(f"{name}: {value} is no time")
+        if kind == "Timestamp":
+            return value.to_pydatetime(warn=False)
+        if kind == "Timedelta":
+            return _Nanoseconds(int(value.as_unit("ns").value))
+        if kind == "timedelta64":
+            return _Nanoseconds(int(value.astype("timedelta64[ns]").astype("int64")))
+        return value.astype("datetime64[us]").item()
+    return value
 
 
 def _nanoseconds(time: datetime.timedelta) -> int:
@@ -208,9 +250,11 @@ def could_be_a_path(value: object) -> bool:
     return isinstance(value, str) and "\n" not in value and (os.sep in value or os.path.splitext(value)[1] != "")
 
 
-def sequence(name: str, value: object, choices: Sequence[str]) -> list[str]:
-    """Words that are among the choices."""
+def sequence(name: str, value: object, choices: Sequence[str], least: int = 0) -> list[str]:
+    """Words that are among the choices, at least so many."""
     found = words(name, value)
+    if len(found) < least:
+        raise ValueError(f"{name}: none is given: choose of {', '.join(choices)}")
     for word in found:
         if word not in choices:
             raise ValueError(f"{name}={word!r}: choose of {', '.join(choices)}")

@@ -257,6 +257,8 @@ class Recording(Source):
     def table(self, kind: str, *, time: Time = "duration") -> Table:
         """The events of one kind, such as ``kmem:mm_page_alloc``: their time, CPU and task, and their own fields.
 
+        A field that is called as one of the first columns has ``own_`` before its name, such as ``own_comm``.
+
         Args:
             kind: with its subsystem or without.
             time: as of :meth:`events`.

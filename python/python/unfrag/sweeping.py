@@ -216,6 +216,8 @@ def sweep(
         ValueError: ``out`` is a sweep of something else, or by another version.
         Exception: whatever else the function raises; what was computed before stays.
     """
+    if not callable(function):
+        wrong("function", function, "a function such as unfrag.replay")
     guard.check("sweep", executor)
     fixed = dict(fixed or {})
     tell = teller(progress)
@@ -274,6 +276,8 @@ class Workers:
             self._make = _processes
         elif not hasattr(executor, "submit") and callable(executor):
             self._make = executor
+        elif not hasattr(executor, "submit"):
+            wrong("executor", executor, "a concurrent.futures.Executor, or a function that makes one,")
         self._executor: Any = self._make() if self._make else executor
 
     def __enter__(self) -> Workers:

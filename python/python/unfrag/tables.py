@@ -100,7 +100,7 @@ def about(question: str, data: dict[str, Any]) -> str:
         "doctor": lambda d: f"{d['source']}: {_count(len(d['zones']), 'zone')}, {len(d['advice'])} advised"
         + (f", needs: {d['needs']['verdict']}" if d.get("needs") else ""),
         "inspect": lambda d: f"{d['source']}: {_count(len(d['snapshots']), 'snapshot')}",
-        "explain": lambda d: _count(len(d["reports"]), "different failure"),
+        "explain": lambda d: _count(len(d["reports"]), "different failure") if d["is_log"] else "no line of a kernel: nothing is known",
         "summary": lambda d: f"{d['source']}: {_count(d['events'], 'event')} in {d['seconds']:.1f} s",
         "blame": lambda d: f"{d['source']}: {_count(len(d['holders']), 'holder')}",
         "profile": lambda d: f"{d['recording']['file']}: {_count(len(d.get('program') or []), 'program')}",

@@ -8,6 +8,7 @@ is resumed from its storage goes the same way as one that was never interrupted.
 from __future__ import annotations
 
 import ast
+import errno
 import math
 import operator
 import os
@@ -41,7 +42,8 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
+    # Of whole numbers, a power may have more digits than memory holds.
+    ast.Pow: lambda base, exponent: float(base) ** float(exponent),
     ast.USub: operator.neg,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
@@ -198,6 +200,8 @@ def _suggest(trial: Any, name: str, values: Values) -> Any:
         raise ValueError(f"settings[{name!r}]: a tuple is (least, greatest), and this has {len(values)} values; choices are a list")
     low: Any = values[0]
     high: Any = values[1]
+    if low > high:
+        raise ValueError(f"settings[{name!r}]: a tuple is (least, greatest), and {low} is above {high}")
     log = low > 0 and high >= low * _WIDE
     # Whole numbers of numpy are some as well.
     if hasattr(low, "__index__") and hasattr(high, "__index__"):
@@ -249,17 +253,27 @@ def tune(
         UnfragError: no trial has a value; the error says why.
     """
     if executor is not None and not hasattr(executor, "submit"):
+        if not callable(executor):
+            wrong("executor", executor, "a concurrent.futures.Executor, or a function that makes one,")
         guard.check("tune", None)
     if not isinstance(settings, Mapping) or not settings:
         wrong("settings", settings, 'a mapping such as {"vm.min_free_kbytes": (1024, 65536)}')
-    runs = whole("runs", runs)
+    if not callable(function):
+        wrong("function", function, "a function such as unfrag.replay")
+    if not isinstance(objective, str) and not callable(objective):
+        wrong("objective", objective, "an expression, or a function of the answer,")
+    runs = whole("runs", runs, least=1)
     optuna = library("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     expression = objective if isinstance(objective, str) else getattr(objective, "__name__", "objective")
     asked = {key(point): point for point in points(over)}
     if not asked:
         raise ValueError("over= has no point")
-    path = None if storage is None else f"sqlite:///{os.fspath(storage)}"
+    for point in first:
+        unknown = [name for name in point if name not in settings]
+        if unknown:
+            raise ValueError(f"first: {unknown[0]!r} is none of the settings that are asked about")
+    path = None if storage is None else _storage(os.fspath(storage))
     study = optuna.create_study(
         storage=path,
         study_name="unfrag",
@@ -309,10 +323,31 @@ def tune(
     return Tuning(study, expression)
 
 
+def _storage(file: str) -> str:
+    """What Optuna calls a file of SQLite.
+
+    Raises:
+        FileNotFoundError: its directory is not there.
+        ValueError: it is another kind of file.
+    """
+    folder = os.path.dirname(os.path.abspath(file))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "no such directory for storage=", folder)
+    if os.path.exists(file):
+        with open(file, "rb") as there:
+            head = there.read(16)
+        if head and head != b"SQLite format 3\0":
+            raise ValueError(f"storage={file!r} is a file of another kind: choose another one")
+    return f"sqlite:///{file}"
+
+
 def _combined(combine: Callable[[Sequence[float]], float], values: Sequence[float], reasons: list[str]) -> float | None:
     """One value of those of the points; where there is none, the reason is added."""
     try:
-        value = float(combine(values))
+        found = combine(values)
+        if isinstance(found, bool) or not hasattr(found, "__float__"):
+            wrong("combine", found, "a number of this function")
+        value = float(found)
     except ArithmeticError as e:
         reasons.append(f"combine= has no value there: {type(e).__name__}: {e}")
         return None
