@@ -12,7 +12,15 @@ pytest.importorskip("mypy")
 SETTINGS = str(Path(__file__).parents[1] / "pyproject.toml")
 SCRIPT = str(Path(__file__).with_name("typed_script.py"))
 # Where a library has no types, what it takes and gives is `Any`, and that is said in the script's head.
-MYPY = ["mypy", "--config-file", SETTINGS, "--cache-dir=/dev/null"]
+MYPY = ["mypy", "--config-file", SETTINGS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_cache(tmp_path_factory):
+    """What is known of the libraries is found out once; of other options something else is known."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
+        yield
 
 
 @pytest.mark.parametrize(
@@ -20,7 +28,7 @@ MYPY = ["mypy", "--config-file", SETTINGS, "--cache-dir=/dev/null"]
     [
         [*MYPY, "-p", "unfrag"],
         ["mypy.stubtest", "--mypy-config-file", SETTINGS, "--ignore-disjoint-bases", "unfrag._unfrag"],
-        [*MYPY, "--strict", "--disallow-any-expr", SCRIPT],
+        [*MYPY, "--cache-dir=/dev/null", "--strict", "--disallow-any-expr", SCRIPT],
     ],
     ids=["the package", "the stubs of the extension", "a script that uses every answer"],
 )
