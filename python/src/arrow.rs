@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A table in Arrow's layout. `pyarrow.table`, `polars.from_arrow` and others take it as it is.
+/// A table in Arrow's layout. `pyarrow.table`, `polars.DataFrame` and others take it as it is.
 #[pyclass(frozen, module = "unfrag")]
 pub struct Stream(RecordBatch);
 

@@ -1,18 +1,18 @@
 //! Recordings, and their events as tables.
 
+use crate::answer::chosen;
 use crate::arrow::{Stream, borrowed};
-use crate::errors::UnfragError;
+use crate::errors::{UnfragError, unknown_name};
 use crate::work::run;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, ArrowPrimitiveType, Int8Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt64Type,
+    ArrowDictionaryKeyType, ArrowPrimitiveType, DurationNanosecondType, Int8Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt64Type,
 };
 use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, StringArray};
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unfrag_lab::find::recordings;
@@ -98,20 +98,45 @@ impl Recording {
     /// A file of a snapshot, such as `buddyinfo`.
     fn snapshot(&self, name: &str, file: &str) -> PyResult<Vec<u8>> {
         let snapshot = self.inner.snapshots.iter().find(|s| s.name == name);
-        let snapshot =
-            snapshot.ok_or_else(|| PyKeyError::new_err(format!("no snapshot {name:?}")))?;
+        let snapshot = snapshot.ok_or_else(|| {
+            let all = (self.inner.snapshots.first(), self.inner.snapshots.last());
+            unknown_name(match all {
+                (Some(first), Some(last)) => {
+                    let (first, last) = (&first.name, &last.name);
+                    format!("no snapshot {name:?}: the first is {first:?}, the last {last:?}, and `snapshots` has all")
+                }
+                _ => format!("no snapshot {name:?}: the recording has none"),
+            })
+        })?;
         let content = snapshot.content(file);
-        let content = content
-            .ok_or_else(|| PyKeyError::new_err(format!("snapshot {name} has no file {file:?}")))?;
+        let content = content.ok_or_else(|| {
+            let known: Vec<&str> = snapshot.files.iter().map(|f| f.name.as_str()).collect();
+            let known = known.join(", ");
+            unknown_name(format!(
+                "snapshot {name} has no file {file:?}: there are {known}"
+            ))
+        })?;
         Ok(content.bytes().into_owned())
     }
 
     /// The files of the snapshots, or those that are called `name`: snapshot, file, begin and end of its reading in
     /// nanoseconds of the events' clock (null where that is not known), and content. Content is not copied, but for page
     /// flags, which are packed in a recording.
-    #[pyo3(signature = (name=None))]
-    fn files(&self, name: Option<&str>) -> PyResult<Stream> {
+    #[pyo3(signature = (name, time))]
+    fn files(&self, name: Option<&str>, time: &str) -> PyResult<Stream> {
+        let as_time = Time::of(time)?;
         let r = &self.inner;
+        if let Some(name) = name {
+            let known = r.snapshots.iter().flat_map(|s| &s.files);
+            let known: BTreeSet<&str> = known.map(|f| f.name.as_str()).collect();
+            if !known.contains(name) {
+                let known: Vec<&str> = known.into_iter().collect();
+                return Err(unknown_name(match known.is_empty() {
+                    true => format!("no file {name:?}: the recording has no snapshots"),
+                    false => format!("no file {name:?}: there are {}", known.join(", ")),
+                }));
+            }
+        }
         let all = || {
             let files = r
                 .snapshots
@@ -142,8 +167,8 @@ impl Recording {
         let columns: Vec<(String, ArrayRef)> = vec![
             ("snapshot".into(), Arc::new(snapshots)),
             ("file".into(), Arc::new(files)),
-            ("begin".into(), Arc::new(time(|t| t.0))),
-            ("end".into(), Arc::new(time(|t| t.1))),
+            ("begin".into(), as_time.column(time(|t| t.0))),
+            ("end".into(), as_time.column(time(|t| t.1))),
             ("content".into(), Arc::new(content.finish())),
         ];
         Stream::new(columns, self.metadata())
@@ -193,7 +218,9 @@ impl Recording {
 
     /// All events: time in nanoseconds of the trace clock, CPU, name and process id of the task, flags, preemption count, and
     /// kind. Time, CPU, flags and preemption counts are not copied.
-    fn events(&self) -> PyResult<Stream> {
+    #[pyo3(signature = (time))]
+    fn events(&self, time: &str) -> PyResult<Stream> {
+        let time = Time::of(time)?;
         let (r, e) = (&self.inner, &self.inner.events);
         let comms = r.tasks.iter().map(|t| t.comm.clone()).collect();
         let pid = |task: &u32| r.tasks.get(*task as usize).map_or(0, |t| t.pid);
@@ -203,7 +230,7 @@ impl Recording {
         let kind = primitive::<Int8Type, _>(&e.kind, r);
         let kinds = e.tables.iter().map(full_name).collect();
         let columns = vec![
-            ("time".into(), column::<UInt64Type, _>(&e.time, r)),
+            ("time".into(), time.column(signed(&e.time, r)?)),
             ("cpu".into(), column::<UInt16Type, _>(&e.cpu, r)),
             ("comm".into(), named(&task, comms)?),
             ("pid".into(), Arc::new(pids)),
@@ -215,8 +242,10 @@ impl Recording {
     }
 
     /// The events of one kind, such as `kmem:mm_page_alloc`: their time, CPU and task, and their own fields, which are not
-    /// copied.
-    fn table(&self, kind: &str) -> PyResult<Stream> {
+    /// copied. A field that is called as one of the first columns has `own_` before its name.
+    #[pyo3(signature = (kind, time))]
+    fn table(&self, kind: &str, time: &str) -> PyResult<Stream> {
+        let as_time = Time::of(time)?;
         let (r, e) = (&self.inner, &self.inner.events);
         let at = e
             .tables
@@ -224,7 +253,7 @@ impl Recording {
             .position(|t| full_name(t) == kind || t.name == kind);
         let at = at.ok_or_else(|| {
             let known: Vec<String> = e.tables.iter().map(full_name).collect();
-            PyKeyError::new_err(format!(
+            unknown_name(format!(
                 "no events of kind {kind:?}: there are {}",
                 known.join(", ")
             ))
@@ -233,12 +262,13 @@ impl Recording {
         let rows: Vec<usize> = (0..e.kind.len())
             .filter(|&i| usize::from(e.kind[i]) == at)
             .collect();
-        let time: PrimitiveArray<UInt64Type> = rows.iter().map(|&i| e.time[i]).collect();
+        let all = signed(&e.time, r)?;
+        let time: PrimitiveArray<Int64Type> = rows.iter().map(|&i| all.value(i)).collect();
         let cpu: PrimitiveArray<UInt16Type> = rows.iter().map(|&i| e.cpu[i]).collect();
         let task: PrimitiveArray<Int32Type> = rows.iter().map(|&i| e.task[i] as i32).collect();
         let comms = r.tasks.iter().map(|t| t.comm.clone()).collect();
         let mut columns: Vec<(String, ArrayRef)> = vec![
-            ("time".into(), Arc::new(time)),
+            ("time".into(), as_time.column(time)),
             ("cpu".into(), Arc::new(cpu)),
             ("comm".into(), named(&task, comms)?),
         ];
@@ -250,9 +280,53 @@ impl Recording {
                     named(&primitive::<Int64Type, _>(values, r), r.strings.clone())?
                 }
             };
-            columns.push((field.name.clone(), array));
+            let mut name = field.name.clone();
+            while columns.iter().any(|(taken, _)| *taken == name) {
+                name.insert_str(0, OWN);
+            }
+            columns.push((name, array));
         }
         Stream::new(columns, self.metadata())
+    }
+}
+
+/// What stands before a field's name where the event itself has a column of that name.
+const OWN: &str = "own_";
+
+/// What a time is in a table.
+#[derive(Clone, Copy)]
+enum Time {
+    /// A duration of nanoseconds.
+    Duration,
+    /// A number of nanoseconds.
+    Number,
+}
+
+impl Time {
+    fn of(name: &str) -> PyResult<Time> {
+        chosen(
+            "time",
+            name,
+            &[("duration", Time::Duration), ("ns", Time::Number)],
+        )
+    }
+
+    /// A column of such times, over the same values.
+    fn column(self, ns: PrimitiveArray<Int64Type>) -> ArrayRef {
+        match self {
+            Time::Duration => Arc::new(ns.reinterpret_cast::<DurationNanosecondType>()),
+            Time::Number => Arc::new(ns),
+        }
+    }
+}
+
+/// Times with a sign, so that one less another is what it should be, over values of the recording.
+fn signed(times: &[u64], r: &Arc<recording::Recording>) -> PyResult<PrimitiveArray<Int64Type>> {
+    match times.iter().max() {
+        Some(&most) if i64::try_from(most).is_err() => Err(UnfragError::new_err(format!(
+            "a time of {most} ns is beyond 292 years of its clock: the recording is damaged"
+        ))),
+        _ => Ok(primitive::<Int64Type, _>(times, r)),
     }
 }
 

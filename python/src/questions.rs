@@ -1,95 +1,24 @@
-//! The questions: each answered with what the command prints by `--json`, and with views of it.
+//! Questions of a model: a replay, a scenario, a published experiment.
 
+use crate::answer::{
+    Answer, GivenMoment, Text, View, Within, below_window, chosen, json, name_of, screen, window,
+};
 use crate::work::{Reporter, run};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use unfrag_lab::doctor::{self as lab_doctor, examine};
+use std::path::PathBuf;
 use unfrag_lab::era::settings::Setting;
 use unfrag_lab::error::{Asked, Error as LabError, Result};
-use unfrag_lab::find::evidence::{Examine, evidence};
-use unfrag_lab::find::{moments, recordings};
+use unfrag_lab::find::recordings;
 use unfrag_lab::replay::view::detail::Detail;
 use unfrag_lab::replay::view::said::Told;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self as lab_replay, Watch};
-use unfrag_lab::report::screen::Screen;
-use unfrag_lab::{
-    experiment as lab_experiment, explain as lab_explain, inspect as lab_inspect,
-    simulate as lab_simulate,
-};
-use unfrag_linux::segments::{Beginning, Window};
+use unfrag_lab::{experiment as lab_experiment, simulate as lab_simulate};
+use unfrag_linux::segments::{Beginning, Covered};
 use unfrag_machine::scenario::Outcome;
 
-/// What an answer looks like. It is drawn when somebody looks.
-trait View: Send + Sync {
-    fn text(&self) -> String;
-    fn html(&self) -> Option<String> {
-        None
-    }
-    fn svg(&self) -> Option<String> {
-        None
-    }
-}
-
-/// An answer: its JSON, and what it looks like.
-#[pyclass(frozen, module = "unfrag")]
-pub struct Answer {
-    /// The answer as the command prints it by `--json`.
-    #[pyo3(get)]
-    json: String,
-    view: Box<dyn View>,
-}
-
-#[pymethods]
-impl Answer {
-    /// The answer as the command prints it on a screen.
-    fn text(&self) -> String {
-        self.view.text()
-    }
-
-    /// One HTML page that needs no network, where there is one.
-    fn html(&self) -> Option<String> {
-        self.view.html()
-    }
-
-    /// A still picture, where there is one.
-    fn svg(&self) -> Option<String> {
-        self.view.svg()
-    }
-}
-
-impl Answer {
-    fn new(value: &impl serde::Serialize, view: impl View + 'static) -> Result<Answer> {
-        Ok(Answer {
-            json: json(value)?,
-            view: Box::new(view),
-        })
-    }
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| LabError::contradiction(e.to_string()))
-}
-
-/// Names of what may be chosen, in an error.
-fn chosen<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> PyResult<T> {
-    let found = all.iter().find(|(known, _)| *known == name);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
-        PyValueError::new_err(format!(
-            "{what}={name:?}: choose one of {}",
-            names.join(", ")
-        ))
-    })
-}
-
-/// What an input is called in an answer.
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
+/// What begins at page flags before a window.
+const BEGINS: &str = "The replay, and what it counts, begins at";
 
 /// Tells how far a replay is.
 struct Watcher<'a>(&'a Reporter);
@@ -115,7 +44,7 @@ fn timed(settings: &[(String, String)]) -> Result<Vec<Setting>> {
 
 /// Replays a recording.
 #[pyfunction]
-#[pyo3(signature = (path, kernels, settings, recorded, memory, mode, start, reclaim, compaction, members, snapshots, release, any_share, memory_budget, progress))]
+#[pyo3(signature = (path, kernels, settings, recorded, memory, mode, start, reclaim, compaction, members, snapshots, release, any_share, memory_budget, within, progress))]
 #[allow(clippy::too_many_arguments)]
 pub fn replay(
     py: Python<'_>,
@@ -133,6 +62,7 @@ pub fn replay(
     release: Option<String>,
     any_share: bool,
     memory_budget: u64,
+    within: (GivenMoment, GivenMoment),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
     use lab_replay::{CompactionChoice, Mode, Options, ReclaimChoice, StartChoice};
@@ -177,39 +107,43 @@ pub fn replay(
             ..options
         };
         let name = name_of(&path);
-        let all = Window::default();
         let streamed = recordings::streamed(
             &path,
             &snapshots,
             release.as_deref(),
-            &all,
+            &window(within),
             Beginning::PageFlags,
         )?;
         let input = streamed.input(memory_budget);
         let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))
             .map_err(|e| e.about(&path))?;
+        let covered = streamed.covered.clone();
         Ok(Answer {
-            json: json(&Told::of(&report))?,
-            view: Box::new(Replay(report)),
+            json: json(&Within::of(covered.as_ref(), &Told::of(&report)))?,
+            view: Box::new(Replay { report, covered }),
         })
     })
 }
 
-struct Replay(lab_replay::Report);
+struct Replay {
+    report: lab_replay::Report,
+    covered: Option<Covered>,
+}
 
 impl View for Replay {
     fn text(&self) -> String {
         let screen = screen();
-        if self.0.observe.is_some() {
-            return observed::render(&self.0, screen.width).into_string();
-        }
-        terminal::render(&self.0, &screen, Detail::Short).into_string()
+        let text = match self.report.observe {
+            Some(_) => observed::render(&self.report, screen.width),
+            None => terminal::render(&self.report, &screen, Detail::Short),
+        };
+        below_window(self.covered.as_ref(), BEGINS, &text)
     }
     fn html(&self) -> Option<String> {
-        Some(html::render(&self.0, Detail::Short))
+        Some(html::render(&self.report, Detail::Short))
     }
     fn svg(&self) -> Option<String> {
-        Some(svg::render(&self.0))
+        Some(svg::render(&self.report))
     }
 }
 
@@ -288,94 +222,5 @@ pub fn experiment(
         let report = lab_experiment::run(name, &options, &|done, total| reporter.at(done, total))?;
         let text = lab_experiment::text::render(name, &report);
         Answer::new(&report, Text(text.into_string()))
-    })
-}
-
-/// What an answer is drawn for as text.
-fn screen() -> Screen {
-    Screen {
-        width: 110,
-        ..Screen::default()
-    }
-}
-
-/// A view that is text alone.
-struct Text(String);
-
-impl View for Text {
-    fn text(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// Examines a host, a copy of its procfs, or a snapshot.
-#[pyfunction]
-#[pyo3(signature = (path, snapshot, seconds))]
-pub fn doctor(
-    py: Python<'_>,
-    path: PathBuf,
-    snapshot: Option<String>,
-    seconds: f64,
-) -> PyResult<Answer> {
-    if !(0.0..=86_400.0).contains(&seconds) {
-        return Err(PyValueError::new_err(format!(
-            "seconds={seconds}: from 0 to 86400"
-        )));
-    }
-    run(py, None, move |_| {
-        let what = Examine {
-            snapshot: snapshot.as_deref(),
-            seconds,
-            window: Window::default(),
-        };
-        let (evidence, recording) = evidence(&path, &what)?;
-        let mut examined = examine(&evidence).map_err(|e| e.inside(&path))?;
-        if let Some(recording) = recording {
-            let diagnosis = &mut examined.diagnosis;
-            lab_doctor::predict::predict(diagnosis, &recording, &name_of(&path))?;
-        }
-        Ok(Answer {
-            json: json(&examined.diagnosis)?,
-            view: Box::new(Examination(examined)),
-        })
-    })
-}
-
-struct Examination(lab_doctor::Examined);
-
-impl View for Examination {
-    fn text(&self) -> String {
-        lab_doctor::text::render(&self.0.diagnosis, &screen()).into_string()
-    }
-    fn html(&self) -> Option<String> {
-        Some(lab_doctor::map::html(&self.0))
-    }
-}
-
-/// The indexes of fragmentation.
-#[pyfunction]
-#[pyo3(signature = (path, snapshot))]
-pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyResult<Answer> {
-    run(py, None, move |_| {
-        let found = moments::moments(&path, snapshot.as_deref(), None, &Window::default())?;
-        let text = lab_inspect::text::render(&found, &screen());
-        Answer::new(&found, Text(text.into_string()))
-    })
-}
-
-/// Why allocations of a kernel log failed: of a file, or of the text itself.
-#[pyfunction]
-#[pyo3(signature = (log, is_path))]
-pub fn explain(py: Python<'_>, log: String, is_path: bool) -> PyResult<Answer> {
-    run(py, None, move |_| {
-        let answer = if is_path {
-            let path = Path::new(&log);
-            let file = File::open(path).map_err(|e| unfrag_linux::Error::from(e).in_file(path))?;
-            lab_explain::explain(file).map_err(|e| e.inside(path))?
-        } else {
-            lab_explain::explain(log.as_bytes())?
-        };
-        let text = lab_explain::text::render(&answer, screen().width);
-        Answer::new(&answer, Text(text.into_string()))
     })
 }

@@ -1,6 +1,7 @@
 """Each question, as a notebook asks it."""
 
 import copy
+import datetime
 import json
 import os
 import pickle
@@ -21,6 +22,8 @@ SAMPLES = ROOT / "samples"
 GCC = SAMPLES / "gcc-768M.unfrag"
 BUILD = SAMPLES / "small-build.toml"
 LOG = SAMPLES / "page-allocation-failure.log"
+FRAGMENTED = SAMPLES / "fragmented-384M.unfrag"
+SLAB = SAMPLES / "slab-find.unfrag"
 
 
 def command() -> str | None:
@@ -38,6 +41,14 @@ QUESTIONS = {
     ),
     "inspect": (lambda: unfrag.inspect(GCC), ["inspect", str(GCC)]),
     "explain": (lambda: unfrag.explain(LOG), ["explain", str(LOG)]),
+    "summary": (lambda: unfrag.summary(GCC), ["summary", str(GCC)]),
+    "blame": (lambda: unfrag.blame(GCC), ["blame", str(GCC)]),
+    "profile": (lambda: unfrag.profile(GCC), ["profile", str(GCC)]),
+    "slab": (lambda: unfrag.slab(SLAB), ["slab", str(SLAB)]),
+    "a window": (
+        lambda: unfrag.replay(FRAGMENTED, members=1, since=10, until=datetime.timedelta(seconds=20)),
+        ["replay", str(FRAGMENTED), "--members", "1", "--from", "10s", "--to", "20s"],
+    ),
 }
 
 
@@ -58,11 +69,41 @@ def test_an_answer_is_what_the_command_prints(name):
     assert answer.text.rstrip() == printed().rstrip()
 
 
+def asked_of_the_command(*arguments):
+    """What the command says by `--json` and on its screen."""
+    tool = command()
+    if tool is None:
+        pytest.skip("the command has not been built")
+    shown = os.environ | {"COLUMNS": "110", "LC_ALL": "C.UTF-8"}
+    run = lambda *more: subprocess.run([tool, *arguments, *more], capture_output=True, text=True, env=shown).stdout
+    return json.loads(run("--json")), run()
+
+
 def test_doctor_answers_with_the_diagnosis():
     answer = unfrag.doctor(GCC)
     assert answer.huge_pages.now > 0
     assert {z.zone for z in answer.zones} == {"DMA", "DMA32"}
-    assert answer.html.startswith("<!") and answer.text in repr(answer) + "\n"
+    assert answer.html.startswith("<!") and answer.text == str(answer) + "\n" and answer.needs is None
+    said, shown = asked_of_the_command("doctor", str(GCC))
+    assert said["diagnosis"] | {"needs": None} == answer.to_dict()
+    assert shown == answer.text
+
+
+def test_doctor_says_whether_a_need_can_be_met():
+    both = unfrag.doctor(GCC, need=["20x2M", "4x4M"], after=["drop", "compact"])
+    said, shown = asked_of_the_command("doctor", str(GCC), "--need", "20x2M", "--need", "4x4M", "--after", "drop,compact")
+    assert both.needs.to_dict() == said["needs"] and both.text == shown
+    assert both.needs.verdict == "yes" and [n.count for n in both.needs.each] == [4, 20]
+    assert unfrag.doctor(GCC, need="100000x2M").needs.verdict == "no", "one string is one need"
+    assert unfrag.doctor(GCC, huge=1).needs.each[0].bytes == 2 << 20
+    for wrong, says in [
+        ({"need": "many"}, "need: .*512x2M@node1"),
+        ({"after": "drop"}, "after= is about a need"),
+        ({"need": "1x2M", "after": "wait"}, "choose of drop, compact"),
+        ({"huge": 0}, "huge=0: a whole number from 1 to"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            unfrag.doctor(GCC, **wrong)
 
 
 def test_parts_of_an_answer_are_objects():
@@ -86,6 +127,9 @@ def test_rows_go_to_arrow_and_pandas():
     assert frame["free_blocks.0"].notna().all()
     assert len(unfrag.simulate(BUILD).to_pandas()) > 10
     assert len(unfrag.doctor(GCC).to_pandas()) == 2
+    assert replay.to_polars().shape[0] == len(frame)
+    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
+        assert len(answer.to_pandas()) > 3, repr(answer)
     assert list(unfrag.explain(LOG).to_pandas()["order"]) == [4]
 
 
@@ -121,10 +165,10 @@ def test_progress_goes_to_a_function_or_a_bar():
 
     told = []
     unfrag.replay(GCC, progress=lambda done, total: told.append((done, total)))
-    assert told and all(0 < done <= total for done, total in told)
+    assert told and all(0 < done <= total for done, total in told) and told[-1][0] == told[-1][1]
     with open(os.devnull, "w") as nowhere, tqdm(file=nowhere) as bar:
         unfrag.replay(GCC, progress=bar)
-        assert 0 < bar.n <= bar.total == told[-1][1]
+        assert bar.n == bar.total == told[-1][1]
 
 
 def test_bars_where_there_is_no_time():
@@ -144,6 +188,26 @@ def test_bars_where_there_is_no_time():
         experiment.plot(metric="nothing")
     with pytest.raises(ValueError, match="one picture alone"):
         doctor.plot(metric="nothing")
+    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
+        assert len(answer.plot().patches) > 3
+        with pytest.raises(ValueError, match="choose one of"):
+            answer.plot(metric="nothing")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda **tell: unfrag.replay(GCC, members=1, **tell),
+        lambda **tell: unfrag.simulate(BUILD, **tell),
+        lambda **tell: unfrag.experiment("one-time", runs=1, **tell),
+    ],
+    ids=["replay", "simulate", "experiment"],
+)
+def test_progress_ends_at_all_of_it(ask):
+    told = []
+    ask(progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1] > 0
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +219,7 @@ def test_bars_where_there_is_no_time():
         (lambda: unfrag.replay(GCC, start="soon"), ValueError, "start=\"soon\": choose one of auto"),
         (lambda: unfrag.replay(GCC, snapshots=[SAMPLES]), unfrag.UnfragError, "holds its snapshots already"),
         (lambda: unfrag.simulate(BUILD, kernel="1.0"), unfrag.UnfragError, "1.0"),
-        (lambda: unfrag.simulate(BUILD, seed=-1), OverflowError, "negative"),
+        (lambda: unfrag.simulate(BUILD, seed=-1), ValueError, "seed=-1: a whole number from 0 to"),
         (lambda: unfrag.experiment("nothing"), ValueError, "choose one of highorder"),
         (lambda: unfrag.doctor(BUILD), unfrag.UnfragError, "small-build.toml"),
         (lambda: unfrag.doctor(GCC, snapshot="x"), unfrag.UnfragError, "no snapshot `x`"),
@@ -224,3 +288,19 @@ def test_other_threads_run_meanwhile():
     stops.set()
     thread.join()
     assert counted > spent * 100, "the interpreter lock is released"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "threading.Thread(target=unfrag.replay, args=[GCC], kwargs={'members': 21}, daemon=True).start(); time.sleep(0.3)",
+        "threading.Thread(target=unfrag.replay, args=[GCC], kwargs={'members': 1}).start()",
+        "atexit.register(unfrag.inspect, GCC)",
+        "unfrag.Recording(GCC).events().to_arrow()",
+    ],
+    ids=["a thread that is left alone", "a thread that is waited for", "a question at the very end", "a table"],
+)
+def test_the_interpreter_ends_quietly_whatever_is_under_way(program):
+    text = f"import atexit, threading, time, unfrag; GCC = {str(GCC)!r}; {program}"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -121,7 +121,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(tmp_path):
         """
     )
     child = subprocess.Popen([sys.executable, "-c", program])
-    while len(list(tmp_path.glob("part-*.parquet"))) < 5:
+    while len(list(tmp_path.glob(".unfrag/part-*.parquet"))) < 5:
         assert child.poll() is None
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)

@@ -113,3 +113,74 @@ def test_an_objective_is_an_expression_over_the_answer():
 def test_no_setting_of_such_a_name():
     with pytest.raises(unfrag.UnfragError, match="no settings could be tried.*vm.foo"):
         unfrag.tune(unfrag.simulate, {"vm.foo": (1, 2)}, "elapsed_ns", runs=2, fixed={"scenario": BUILD})
+
+
+@pytest.mark.parametrize(
+    ("objective", "why"),
+    [
+        (lambda answer: float("nan"), "the objective is nan there"),
+        (lambda answer: float("inf"), "the objective is inf there"),
+        ("stalls / 0", "ZeroDivisionError"),
+        ("(0 - stalls - 1) ** 0.5", "the objective has no value there"),
+        ("2.0 ** (10000 + stalls)", "OverflowError"),
+        ("10 ** 10 ** 10", "OverflowError"),
+    ],
+    ids=["nan", "inf", "division by zero", "a root", "overflow", "overflow of whole numbers"],
+)
+def test_an_objective_without_a_value_is_a_failed_trial_and_not_without_end(objective, why, tmp_path):
+    asked = []
+
+    def counted(settings):
+        asked.append(settings)
+        assert len(asked) < 50, "it has no end"
+        return {"stalls": 1}
+
+    with pytest.raises(unfrag.UnfragError, match=f"none of 6 trials has a value; the last: .*{why}"):
+        unfrag.tune(counted, WIDE, objective, runs=6, storage=tmp_path / "t.db")
+    assert len(asked) == 6
+    with pytest.raises(unfrag.UnfragError, match="none of 6 trials"):
+        unfrag.tune(counted, WIDE, objective, runs=6, storage=tmp_path / "t.db")
+    assert len(asked) == 6, "they count when it is taken up"
+
+
+def test_trials_that_fail_are_said_and_the_others_count():
+    tuning = unfrag.tune(lambda settings: {"left": max(settings["vm.min_free_kbytes"] - 3000, 0)}, WIDE, "1 / left", runs=30)
+    assert 0 < len(tuning.failed) < 30 and f"{len(tuning.failed)} of them failed" in repr(tuning)
+    assert all(settings["vm.min_free_kbytes"] <= 3000 and "ZeroDivisionError" in why for settings, why in tuning.failed)
+    frame = tuning.to_pandas()
+    assert len(frame) == 30 and frame["why"].notna().sum() == len(tuning.failed)
+    assert tuning.best_settings["vm.min_free_kbytes"] > 3000
+    assert len(tuning.plot().lines) == 2
+    mean_of_none = unfrag.tune(valley, SETTINGS, "totals.stalls", runs=4, combine=lambda values: values[0] / (values[0] > 5000))
+    assert all("combine=" in why for _, why in mean_of_none.failed)
+
+
+def test_an_objective_that_gives_no_number_is_a_mistake():
+    with pytest.raises(ValueError, match="a number is expected of the function, not NoneType"):
+        unfrag.tune(valley, SETTINGS, lambda answer: None, runs=3)
+    with pytest.raises(ValueError, match="objective: stalls \\+ is no expression"):
+        unfrag.tune(valley, SETTINGS, "stalls +", runs=3)
+    with pytest.raises(ValueError, match="a tuple is .least, greatest., and this has 3"):
+        unfrag.tune(valley, {"vm.swappiness": (1, 2, 3)}, "totals.stalls", runs=3)
+
+
+def test_what_a_tuning_cannot_take_is_said(tmp_path):
+    (tmp_path / "notes.txt").write_text("no database")
+    for options, kind, says in [
+        ({"settings": {"vm.swappiness": (9, 1)}}, ValueError, "9 is above 1"),
+        ({"first": [{"vm.nope": 1}]}, ValueError, "first: 'vm.nope' is none of the settings"),
+        ({"storage": tmp_path / "nowhere" / "t.db"}, FileNotFoundError, "nowhere"),
+        ({"storage": tmp_path / "notes.txt"}, ValueError, "a file of another kind"),
+        ({"combine": lambda values: None}, TypeError, "combine: a number of this function is expected, not NoneType"),
+        ({"executor": 3}, TypeError, "executor: a concurrent.futures.Executor"),
+    ]:
+        with pytest.raises(kind, match=says):
+            unfrag.tune(valley, **({"settings": SETTINGS, "objective": "totals.stalls", "runs": 2} | options))
+    assert (tmp_path / "notes.txt").read_text() == "no database"
+
+
+def test_ranges_of_numpy_are_of_whole_numbers():
+    import numpy
+
+    tuning = unfrag.tune(hill, {"vm.min_free_kbytes": (numpy.int64(256), numpy.int64(1024))}, "stalls", runs=3, fixed={"best": 300})
+    assert isinstance(tuning.best_settings["vm.min_free_kbytes"], int)

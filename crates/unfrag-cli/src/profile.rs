@@ -1,13 +1,11 @@
 //! `unfrag profile`: what a recorded command does to memory.
 
-pub mod table;
-
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
-use unfrag_lab::profile::{Identity, Profile};
+use unfrag_lab::profile::{Identity, Profile, text};
 use unfrag_linux::Error;
 use unfrag_linux::segments::Beginning;
 
@@ -67,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&Within::of(Some(&covered), &profile))
     } else {
-        let text = table::render(&profile, &console.screen());
+        let text = text::render(&profile, &console.screen());
         console.print(below_line(Some(&covered), "", &text))
     }
 }

@@ -1,23 +1,7 @@
 //! Quantities as text: counts, bytes and sizes, written and read.
 
 use unfrag_lab::geometry::PAGE_SIZES;
-pub use unfrag_lab::report::number::thousands;
-
-/// A number with its noun, in singular or plural: `1 snapshot`, `153 snapshots`.
-pub fn counted(n: u64, one: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{} {one}{s}", thousands(n))
-}
-
-/// Bytes in the decimal unit that fits: `3.5 MB`.
-pub fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => counted(n, "byte"),
-        10_000..1_000_000 => format!("{:.0} kB", n as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
-        _ => format!("{:.1} GB", n as f64 / 1e9),
-    }
-}
+pub use unfrag_lab::report::number::{counted, decimal_bytes as bytes, thousands};
 
 /// The whole part of a number such as `1.5`, and its decimals as so many digits; `None`, if it is none, or has more.
 fn decimal(number: &str, digits: usize) -> Option<(u128, u128)> {

@@ -1,7 +1,5 @@
 //! `unfrag slab`: what SLAB, SLUB and SLQB would have held for the allocations of a trace.
 
-mod table;
-
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::quantity;
@@ -9,7 +7,7 @@ use crate::window::{WindowArgs, Within, below_line};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::find::recordings;
-use unfrag_lab::slab::{Options, replay};
+use unfrag_lab::slab::{Options, replay, text};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::segments::Beginning;
 use unfrag_slab::{Design, FirstAttempt, Rules};
@@ -167,7 +165,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&Within::of(Some(&covered), &report))
     } else {
-        let text = table::render(&report, &console.screen());
+        let text = text::render(&report, &console.screen());
         console.print(below_line(Some(&covered), "", &text))
     }
 }

@@ -5,15 +5,15 @@ use crate::failure::{Failure, Result};
 use crate::inputs::shell_word;
 use crate::no_kernel::NoKernel;
 use crate::output::{Progress, Text, print, print_json};
+use crate::terminal;
 use crate::window::{WindowArgs, Within, below_line};
-use crate::{profile, terminal};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_lab::blame;
 use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::input::MEMORY_BUDGET;
-use unfrag_lab::profile::Identity;
+use unfrag_lab::profile::{self, Identity};
 use unfrag_lab::summary::text;
 use unfrag_lab::together::{Answers, Questions, ask};
 use unfrag_linux::segments::{Beginning, Window};
@@ -142,7 +142,7 @@ fn rendered(answers: &Answers, file: &Path, top: usize) -> Text {
     }
     if let Some(profile) = &answers.profile {
         head(&mut out, "What the command does to memory");
-        out.append(&profile::table::render(profile, &screen));
+        out.append(&profile::text::render(profile, &screen));
     }
     out
 }

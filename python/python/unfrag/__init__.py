@@ -1,7 +1,7 @@
 """Ask unfrag's laboratory from Python.
 
-Each function answers with an :class:`Answer`: its keys are attributes, ``to_dict()`` has the shape of the command's
-``--json``, ``repr()`` shows what the command prints, and a notebook shows a picture where there is one.
+Each question is a function that answers with an object of its own class: its keys are attributes, ``to_dict()`` has the shape
+of the command's ``--json``, ``print`` shows what the command prints, and a notebook shows a picture where there is one.
 
 >>> import unfrag
 >>> answer = unfrag.replay("samples/gcc-768M.unfrag", kernels=["6.1", "6.18"])
@@ -14,27 +14,61 @@ Long work runs without the interpreter lock, takes ``progress=function(done, tot
 answered raises :class:`UnfragError`, which says what is wrong, where, and the way out.
 """
 
-from ._unfrag import Recording, UnfragError, __version__
+from ._unfrag import UnfragError, __version__
 from .answers import Answer
+from .dataset import Sweep
 from .inputs import Input
-from .questions import doctor, experiment, explain, inspect, replay, simulate
-from .sweeping import Sweep, sweep
+from .parts import Named, Part
+from .questions import blame, doctor, experiment, explain, inspect, profile, replay, simulate, slab, summary
+from .recordings import Recording, Table, import_, record
+from .results import (
+    Blame,
+    Diagnosis,
+    Experiment,
+    Explanation,
+    Inspection,
+    Profile,
+    Replay,
+    Simulation,
+    SlabReport,
+    Summary,
+)
+from .sweeping import sweep
 from .tuning import Tuning, tune
 
 __all__ = [
     "Answer",
+    "Blame",
+    "Diagnosis",
+    "Experiment",
+    "Explanation",
     "Input",
+    "Inspection",
+    "Named",
+    "Part",
+    "Profile",
     "Recording",
+    "Replay",
+    "Simulation",
+    "SlabReport",
+    "Summary",
     "Sweep",
+    "Table",
     "Tuning",
     "UnfragError",
     "__version__",
+    "blame",
     "doctor",
     "experiment",
     "explain",
+    "import_",
     "inspect",
+    "profile",
+    "record",
     "replay",
     "simulate",
+    "slab",
+    "summary",
     "sweep",
     "tune",
 ]

@@ -1,8 +1,8 @@
 """The extension: what is written in Rust."""
 
 import os
-from collections.abc import Callable
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypedDict, final
 
 __all__ = [
     "Answer",
@@ -10,12 +10,19 @@ __all__ = [
     "Stream",
     "UnfragError",
     "__version__",
+    "blame",
     "doctor",
     "experiment",
     "explain",
+    "guard",
+    "import_trace",
     "inspect",
+    "profile",
+    "record",
     "replay",
     "simulate",
+    "slab",
+    "summary",
 ]
 __version__: str
 
@@ -24,11 +31,11 @@ class UnfragError(ValueError):
 
 @final
 class Stream:
-    """A table in Arrow's layout. ``pyarrow.table``, ``polars.from_arrow`` and others take it as it is."""
+    """A table in Arrow's layout (`__arrow_c_stream__`)."""
 
     @property
     def column_names(self) -> list[str]: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __len__(self) -> int: ...
 
 @final
@@ -39,7 +46,7 @@ class Recording:
         cls,
         path: str | os.PathLike[str],
         *,
-        snapshots: list[str | os.PathLike[str]] = ...,
+        snapshots: list[str] = ...,
         release: str | None = None,
     ) -> Recording: ...
     @property
@@ -61,21 +68,38 @@ class Recording:
     @property
     def metadata(self) -> dict[str, str]: ...
     def snapshot(self, name: str, file: str) -> bytes: ...
-    def files(self, name: str | None = None) -> Stream: ...
-    def events(self) -> Stream: ...
-    def table(self, kind: str) -> Stream: ...
+    def files(self, name: str | None, time: str) -> Stream: ...
+    def events(self, time: str) -> Stream: ...
+    def table(self, kind: str, time: str) -> Stream: ...
     def __len__(self) -> int: ...
 
 @final
 class Answer:
+    """An answer: its JSON, and what it looks like."""
+
     @property
     def json(self) -> str: ...
     def text(self) -> str: ...
     def html(self) -> str | None: ...
     def svg(self) -> str | None: ...
+    def toml(self) -> str | None: ...
 
-_Path = str | os.PathLike[str]
-_Progress = Callable[[int, int], Any] | None
+class _Wanted(TypedDict):
+    command: Sequence[str]
+    is_system: bool
+    seconds: float | None
+    output: str
+    slab: bool
+    processes: bool
+    events: Sequence[str]
+    anonymous: bool
+    command_line: bool
+    buffer: int | None
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Progress: TypeAlias = Callable[[int, int], Any] | None
+_Moment: TypeAlias = tuple[bool, int] | None
+_Window: TypeAlias = tuple[_Moment, _Moment]
 
 def replay(
     path: _Path,
@@ -88,10 +112,11 @@ def replay(
     reclaim: str,
     compaction: str | None,
     members: int | None,
-    snapshots: list[_Path],
+    snapshots: Sequence[_Path],
     release: str | None,
     any_share: bool,
     memory_budget: int,
+    within: _Window,
     progress: _Progress,
 ) -> Answer: ...
 def simulate(
@@ -113,6 +138,41 @@ def experiment(
     costs: _Path | None,
     progress: _Progress,
 ) -> Answer: ...
-def doctor(path: _Path, snapshot: str | None, seconds: float) -> Answer: ...
-def inspect(path: _Path, snapshot: str | None) -> Answer: ...
-def explain(log: str, is_path: bool) -> Answer: ...
+def doctor(
+    path: _Path,
+    snapshot: str | None,
+    seconds: float,
+    need: list[str],
+    huge: int | None,
+    after: list[str],
+    within: _Window,
+) -> Answer: ...
+def inspect(path: _Path, snapshot: str | None, within: _Window) -> Answer: ...
+def explain(log: bytes | os.PathLike[str]) -> Answer: ...
+def summary(path: _Path, release: str | None, within: _Window) -> Answer: ...
+def blame(path: _Path, release: str | None, within: _Window) -> Answer: ...
+def profile(path: _Path, release: str | None, within: _Window) -> Answer: ...
+def slab(
+    path: _Path,
+    allocators: list[str],
+    rules: str,
+    first_attempt: str | None,
+    slub_max_order: int | None,
+    slub_min_order: int | None,
+    slub_min_objects: int | None,
+    cpus: int | None,
+    memory: int,
+    release: str | None,
+    within: _Window,
+) -> Answer: ...
+def import_trace(
+    trace: _Path,
+    output: _Path,
+    snapshots: Sequence[_Path],
+    release: str | None,
+    settings: list[tuple[str, str]],
+) -> int: ...
+def record(
+    wanted: _Wanted, guardian: list[str]
+) -> tuple[int | None, int, str | None, list[tuple[str, str]]]: ...
+def guard(spool: _Path, output: _Path, instance: _Path) -> None: ...

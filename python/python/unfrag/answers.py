@@ -1,92 +1,45 @@
-"""Answers as objects: :class:`Answer`, and :class:`Part`, a part of one."""
+"""Answers as objects: :class:`Answer`, which each question's own class is one of."""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import pictures, tables
 from ._unfrag import Answer as _Answer
+from .optional import library
+from .parts import Named, Part, Setting
 
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+    import polars
+    import pyarrow
 
-def _wrap(value: Any) -> Any:
-    """A value of JSON as something with attributes."""
-    if isinstance(value, dict):
-        return Part(value)
-    if isinstance(value, list):
-        return [_wrap(v) for v in value]
-    return value
+__all__ = ["Answer", "Named", "Part", "Setting"]
 
-
-class Part:
-    """A part of an answer. Its keys are attributes: ``part.free_pages`` is ``part["free_pages"]``."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._data = data
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        try:
-            return _wrap(self._data[name])
-        except KeyError:
-            known = ", ".join(self._data)
-            raise AttributeError(f"no {name!r} in this part of the answer; it has {known}") from None
-
-    def __getitem__(self, name: str) -> Any:
-        return _wrap(self._data[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._data
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._data]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Part) and self._data == other._data
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self._data
-
-    def __setstate__(self, data: dict[str, Any]) -> None:
-        self._data = data
-
-    def to_dict(self) -> dict[str, Any]:
-        """The values as they are in JSON."""
-        return self._data
-
-    def __repr__(self) -> str:
-        shown = {k: f"[{len(v)} items]" if isinstance(v, list) else v for k, v in self._data.items()}
-        return f"{type(self).__name__}({shown!r})"
+A = TypeVar("A", bound="Answer")
 
 
 class Answer(Part):
     """The answer to a question.
 
-    Its rows, for :meth:`to_arrow` and :meth:`to_pandas`, are what one would plot: a replay has a row for each kernel,
-    snapshot and zone, a simulation one for each sample, an experiment one for each result, the others one for each zone or
-    report.
+    ``print`` shows what the command prints; ``repr`` is short. Its rows, for :meth:`to_arrow`, :meth:`to_pandas` and
+    :meth:`to_polars`, are what one would plot: a replay has a row for each kernel, snapshot and zone, a simulation one for each
+    sample, an experiment one for each result, a summary one for each process, blame one for each holder, a profile one for
+    each program, a replay of slab caches one for each cache, the others one for each zone or report.
     """
 
-    __slots__ = ("_question", "_views")
+    __slots__ = ("_views",)
+    #: The question that it answers.
+    _question: ClassVar[str] = ""
+    _views: _Answer | dict[str, str | None]
 
-    def __init__(self, question: str, answer: _Answer) -> None:
-        super().__init__(json.loads(answer.json))
-        self._question = question
-        # Drawn when somebody looks, or when the answer is sent elsewhere.
-        self._views: _Answer | dict[str, str | None] = answer
+    @classmethod
+    def _of(cls: type[A], answer: _Answer) -> A:
+        """The answer of the extension. It is drawn when somebody looks, or when it is sent elsewhere."""
+        return _answer(cls, json.loads(answer.json), answer)
 
     def _view(self, name: str) -> str | None:
         if isinstance(self._views, dict):
@@ -94,12 +47,9 @@ class Answer(Part):
         drawn: str | None = getattr(self._views, name)()
         return drawn
 
-    def __getstate__(self) -> Any:
-        views = {name: self._view(name) for name in ("text", "html", "svg")}
-        return (self._data, self._question, views)
-
-    def __setstate__(self, state: Any) -> None:
-        self._data, self._question, self._views = state
+    def __reduce__(self) -> Any:
+        views = {name: self._view(name) for name in ("text", "html", "svg", "toml")}
+        return (_answer, (type(self), self._data, views))
 
     @property
     def text(self) -> str:
@@ -125,33 +75,51 @@ class Answer(Part):
         bars of each kernel, as ``6.18.totals.allocstall`` and ``6.18.what_if.allocstall.low``."""
         return tables.summary(self._question, self._data)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """The rows as a ``pyarrow.Table``."""
-        import pyarrow
+        table: pyarrow.Table = library("pyarrow").Table.from_pylist(self.rows())
+        return table
 
-        return pyarrow.Table.from_pylist(self.rows())
-
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """The rows as a ``pandas.DataFrame``."""
-        import pandas
+        frame: pandas.DataFrame = library("pandas").DataFrame(self.rows())
+        return frame
 
-        return pandas.DataFrame(self.rows())
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a ``polars.DataFrame``."""
+        frame: polars.DataFrame = library("polars").DataFrame(self.rows(), infer_schema_length=None)
+        return frame
 
-    def plot(self, ax: Any = None, *, metric: str | None = None) -> Any:
+    def plot(self, ax: matplotlib.axes.Axes | None = None, *, metric: str | None = None) -> matplotlib.axes.Axes:
         """Draws the answer with matplotlib, into ``ax`` if given; returns the axes.
 
         A replay, a simulation and an inspection are curves of a column of their rows (``metric``, such as
         ``"unusable_index.9"``; else free huge blocks or free pages), an experiment has bars of a metric by kernel, a
-        diagnosis bars of huge pages by zone, an explanation bars of failures by cause.
+        diagnosis bars of huge pages by zone, an explanation bars of failures by cause, blame, a summary, a profile and a
+        replay of slab caches bars of their largest rows.
 
         Raises:
             ValueError: there is no such metric; the error names all.
         """
-        return pictures.plot(self._question, self._data, ax, metric)
+        drawn: matplotlib.axes.Axes = pictures.plot(self._question, self._data, ax, metric)
+        return drawn
+
+    def _about(self) -> str:
+        """What it is about, in a few words."""
+        return tables.about(self._question, self._data)
+
+    def __str__(self) -> str:
+        return self.text.rstrip("\n")
 
     def __repr__(self) -> str:
-        return self.text.rstrip("\n")
+        return f"<unfrag.{type(self).__name__} {self._about()}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, or the text."""
         return self.svg or f"<pre>{html.escape(self.text)}</pre>"
+
+
+def _answer(cls: type[A], data: dict[str, Any], views: _Answer | dict[str, str | None]) -> A:
+    made = cls(data)
+    object.__setattr__(made, "_views", views)
+    return made

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
+from .optional import library
+
 
 class Here(Executor):
     """Runs each task at once, where it is submitted."""
@@ -30,8 +32,7 @@ class RayExecutor(Executor):
     """
 
     def __init__(self, *, cpus: float = 1, retries: int = 5) -> None:
-        import ray
-
+        ray = library("ray")
         # An exception of the task itself is an answer; only a worker that dies is a reason to try again.
         self._options = {"num_cpus": cpus, "max_retries": retries, "retry_exceptions": False}
         self._ray = ray

@@ -15,30 +15,41 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from . import content as contents
+from ._unfrag import UnfragError
+from .given import Source
 
-class Input(os.PathLike[str]):
+
+class Input(Source):
     """A file that a sweep sends to its workers, once to each machine. It stands wherever a path does.
 
     Args:
         path: a recording, a scenario or another file. What a scenario names beside itself is not sent.
     """
 
-    __slots__ = ("_path", "digest", "name")
+    __slots__ = ("_path", "_seen", "digest", "name")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path: Path | None = Path(path)
-        hashed = hashlib.sha256()
-        with open(self._path, "rb") as file:
-            while part := file.read(1 << 20):
-                hashed.update(part)
         #: The hash of its content (SHA-256).
-        self.digest = hashed.hexdigest()
+        self.digest = contents.digest(self._path)
+        self._seen = _stamp(self._path)
         #: The name of the file.
         self.name = self._path.name
 
     def __fspath__(self) -> str:
         """Where it lies on this machine."""
         return str(self._path or _place(self.digest, self.name))
+
+    def source(self) -> str:
+        """Where it lies on this machine, if it is still what it was.
+
+        Raises:
+            UnfragError: its file has changed.
+        """
+        if self._path and _stamp(self._path) != self._seen and contents.digest(self._path) != self.digest:
+            raise UnfragError(f"{self._path} has changed since this Input was made: make another")
+        return self.__fspath__()
 
     def __reduce__(self) -> Any:
         return (_sent, (self.digest, self.name))
@@ -58,8 +69,17 @@ class Input(os.PathLike[str]):
 def _sent(digest: str, name: str) -> Input:
     """An input on another machine, or in another process."""
     value = Input.__new__(Input)
-    value._path, value.digest, value.name = None, digest, name
+    value._path, value._seen, value.digest, value.name = None, None, digest, name
     return value
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes with a file, if it is there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_size, found.st_mtime_ns)
 
 
 def host() -> str:

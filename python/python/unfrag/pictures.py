@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from . import tables
+from .optional import library
 
 # Over what a column of the rows is drawn, and what a line is for, by question: (x, its label, by).
 _CURVES = {
@@ -20,7 +21,20 @@ _USUAL = {
     "inspect": "free_huge_blocks",
     "doctor": "huge_pages",
     "explain": "count",
+    "summary": "pages",
+    "blame": "spoilt_blocks",
+    "profile": "high_water_pages",
+    "slab": "pages",
 }
+# What the bars of an answer are called, a part after the other.
+_BARS = {
+    "summary": ("process",),
+    "blame": ("program", "purpose"),
+    "profile": ("name",),
+    "slab": ("allocator", "name"),
+}
+# Bars of a picture, the longest first.
+_MOST = 15
 _LABELS = {"free_huge_blocks": "free huge blocks", "memory.free": "free pages"}
 # Huge pages that a host can have, from what it has to what it could have at most.
 _HUGE_PAGES = {
@@ -35,9 +49,7 @@ def axes(ax: Any) -> Any:
     """The axes that are given, or new ones."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot
-
-    return matplotlib.pyplot.figure(figsize=(8, 4)).add_subplot()
+    return library("matplotlib.pyplot").figure(figsize=(8, 4)).add_subplot()
 
 
 def plot(question: str, data: dict[str, Any], ax: Any, metric: str | None) -> Any:
@@ -49,6 +61,8 @@ def plot(question: str, data: dict[str, Any], ax: Any, metric: str | None) -> An
     metric = metric or _USUAL[question]
     if question in _CURVES:
         _curves(question, data, ax, metric)
+    elif question in _BARS:
+        _bars(question, data, ax, metric)
     elif metric != _USUAL[question]:
         raise ValueError(f"metric={metric!r}: an answer of {question} has one picture alone")
     elif question == "doctor":
@@ -83,6 +97,19 @@ def _curves(question: str, data: dict[str, Any], ax: Any, metric: str) -> None:
     ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
     if by and curves:
         ax.legend()
+
+
+def _bars(question: str, data: dict[str, Any], ax: Any, metric: str) -> None:
+    """The rows that have most of a metric, a bar each."""
+    rows = tables.rows(question, data)
+    _known(metric, list({n: None for row in rows for n, v in row.items() if isinstance(v, (int, float))}))
+    largest = sorted((r for r in rows if r.get(metric) is not None), key=lambda r: -r[metric])[:_MOST]
+    labels = [" ".join(str(r[name]) for name in _BARS[question] if r.get(name)) for r in largest]
+    at = range(len(largest))
+    ax.barh(at, [r[metric] for r in largest])
+    ax.set_yticks(at, labels)
+    ax.invert_yaxis()
+    ax.set_xlabel(metric)
 
 
 def _experiment(data: dict[str, Any], ax: Any, metric: str | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from .given import wrong
+
 
 @runtime_checkable
 class Bar(Protocol):
@@ -24,6 +26,8 @@ Progress: TypeAlias = Callable[[int, int], Any] | Bar
 def teller(progress: Progress | None) -> Callable[[int, int], Any] | None:
     """Progress as a function of what is done and all of it."""
     if not isinstance(progress, Bar):
+        if progress is not None and not callable(progress):
+            wrong("progress", progress, "a function of what is done and of how much, or a bar such as tqdm.tqdm(),")
         return progress
     bar = progress
 

@@ -1,55 +1,66 @@
-"""The questions, each a function."""
+"""The questions, each a function. A recording is a path, or an :class:`unfrag.Recording`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Literal, TypeAlias
 
-from . import _unfrag
-from .answers import Answer
+from . import _unfrag, given
+from .given import Path, When
 from .progress import Progress, teller
+from .results import (
+    Blame,
+    Diagnosis,
+    Experiment,
+    Explanation,
+    Inspection,
+    Profile,
+    Replay,
+    Simulation,
+    SlabReport,
+    Summary,
+)
 
-Path = str | os.PathLike[str]
-
-
-def _settings(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Sysctls as the command takes them: truth values as 1 and 0."""
-    def text(value: object) -> str:
-        if isinstance(value, bool):
-            return str(int(value))
-        if isinstance(value, (list, tuple)):
-            return " ".join(map(str, value))
-        return str(value)
-
-    return [(name, text(value)) for name, value in (settings or {}).items()]
+#: Settings by name; ``None`` is what the kernel computes by itself.
+Settings: TypeAlias = Mapping[str, object]
+Mode: TypeAlias = Literal["predict", "observe"]
+Start: TypeAlias = Literal["auto", "exact", "occupancy", "counts", "boot"]
+Reclaim: TypeAlias = Literal["modelled", "given"]
+Compaction: TypeAlias = Literal["modelled", "given", "none"]
+Means: TypeAlias = Literal["drop", "compact"]
+Allocator: TypeAlias = Literal["slab", "slub", "slqb"]
+SlabRules: TypeAlias = Literal["modern", "2.6.28"]
+FirstAttempt: TypeAlias = Literal["historic", "if-plenty-free", "no-wait", "no-wake", "first-pass-only"]
 
 
 def replay(
     recording: Path,
     *,
-    kernels: Sequence[str] = (),
-    settings: Mapping[str, object] | None = None,
-    recorded: Mapping[str, object] | None = None,
+    kernels: str | Sequence[str] = (),
+    settings: Settings | None = None,
+    recorded: Settings | None = None,
     memory: int | None = None,
-    mode: str = "predict",
-    start: str = "auto",
-    reclaim: str = "modelled",
-    compaction: str | None = None,
+    mode: Mode = "predict",
+    start: Start = "auto",
+    reclaim: Reclaim = "modelled",
+    compaction: Compaction | None = None,
     members: int | None = None,
-    snapshots: Sequence[Path] = (),
+    snapshots: Path | Sequence[Path] = (),
     release: str | None = None,
     any_share: bool = False,
     memory_budget: int = 128 << 20,
+    since: When | None = None,
+    until: When | None = None,
     progress: Progress | None = None,
-) -> Answer:
+) -> Replay:
     """What would memory have looked like under another kernel or setting?
 
     Args:
-        recording: an .unfrag file, a directory of segments, or a trace with ``snapshots`` beside it.
-        kernels: eras such as ``"6.18"``; the recorded one if none is given.
+        recording: an .unfrag file, a directory of segments, a trace with ``snapshots`` beside it, or a ``Recording``.
+        kernels: eras such as ``"6.18"``, one or several; the recorded one if none is given.
         settings: sysctls to ask for, such as ``{"vm.min_free_kbytes": 65536}``; a value ``"20@61.5"`` holds from 61.5
-            seconds after the first event on.
+            seconds after the first event on; ``None`` is what the kernel computes.
         recorded: sysctls that the recorded host had, where the recording does not show them, in the same form.
         memory: size of memory in bytes, if another than the recorded one.
         mode: ``"predict"``, or ``"observe"`` to check the recording.
@@ -61,70 +72,97 @@ def replay(
         release: ``uname -r`` of the recorded kernel, where the recording does not say.
         any_share: replay, too, where little of what the host allocated was recorded.
         memory_budget: bytes for what is made of the events; what exceeds it goes to a temporary file.
+        since, until: the window that is asked about: dates, or times after the recording's beginning (a ``timedelta``, or
+            seconds).
         progress: called with operations that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
     Returns:
-        The answer: ``recorded`` and, for each of ``kernels``, ``samples`` (a list of moments of zones; pages and blocks
-        are counts, indexes are 0 to 1), ``accuracy`` where the recorded kernel is replayed, ``totals``, and ``what_if``:
-        what would change, number by number, each with its bar and a ``verdict``, which is ``None`` where nothing can be said.
+        The answer: ``answer`` and ``trust`` in sentences, ``recorded`` and, for each of ``kernels``, ``samples`` (a list of
+        moments of zones; pages and blocks are counts, indexes are 0 to 1), ``accuracy`` where the recorded kernel is
+        replayed, ``totals``, and ``what_if``: what would change, number by number, each with its bar and a ``verdict``,
+        which is ``None`` where nothing can be said.
 
     Raises:
-        UnfragError: the recording cannot be read or replayed.
+        UnfragError: the recording cannot be read or replayed; a ``FileNotFoundError`` too where it is not there.
         ValueError: a choice is none of those named above.
     """
+    where, beside, of = given.recording(recording, snapshots, release)
     answer = _unfrag.replay(
-        recording, list(kernels), _settings(settings), _settings(recorded), memory, mode, start, reclaim,
-        compaction, members, list(snapshots), release, any_share, memory_budget, teller(progress),
+        where,
+        given.words("kernels", kernels),
+        given.settings("settings", settings),
+        given.settings("recorded", recorded),
+        given.whole_or_none("memory", memory),
+        mode,
+        start,
+        reclaim,
+        compaction,
+        given.whole_or_none("members", members, most=given.U32),
+        beside,
+        of,
+        any_share,
+        given.whole("memory_budget", memory_budget),
+        given.window(since, until),
+        teller(progress),
     )
-    return Answer("replay", answer)
+    return Replay._of(answer)
 
 
 def simulate(
     scenario: Path,
     *,
     kernel: str | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: Settings | None = None,
     machine: str | None = None,
     seed: int = 1,
     oom_killer: bool = True,
     costs: Path | None = None,
     progress: Progress | None = None,
-) -> Answer:
+) -> Simulation:
     """What would a kernel do under this load? Same scenario, kernel, settings and seed: same answer.
 
     Args:
         scenario: a scenario file (TOML).
         kernel: an era; that of the scenario if not given, else 6.18.
-        settings: sysctls by name.
+        settings: sysctls by name; ``None`` is what the kernel computes.
         machine: a machine of the scenario; its first if not given.
         seed: the seed of every choice, from 0 on.
         oom_killer: whether a process is ended when memory runs out.
         costs: a calibration of the kernel's work; that of a desktop of 2009 if not given.
-        progress: called with virtual milliseconds that have passed, and the limit; or a bar.
+        progress: called with virtual milliseconds that have passed, and the limit, and at the end with the limit twice; or
+            a bar.
 
     Returns:
         The answer: ``tasks``, ``counters`` (names of /proc/vmstat), ``samples`` over virtual time (``at_ns`` in
         nanoseconds, memory in pages), and more.
 
     Raises:
-        UnfragError: the scenario is wrong, or the kernel has no such setting.
+        UnfragError: the scenario is wrong, or the kernel has no such setting; a ``FileNotFoundError`` too where it is not
+            there.
     """
     answer = _unfrag.simulate(
-        scenario, kernel, _settings(settings), machine, seed, oom_killer, costs, teller(progress)
+        given.path("scenario", scenario),
+        given.text_or_none("kernel", kernel),
+        given.settings("settings", settings),
+        given.text_or_none("machine", machine),
+        given.whole("seed", seed),
+        oom_killer,
+        None if costs is None else given.path("costs", costs),
+        teller(progress),
     )
-    return Answer("simulate", answer)
+    return Simulation._of(answer)
 
 
 def experiment(
     name: str,
     *,
-    kernels: Sequence[str] = (),
-    machines: Sequence[str] = (),
+    kernels: str | Sequence[str] = (),
+    machines: str | Sequence[str] = (),
     runs: int | None = None,
     seed: int = 1,
     costs: Path | None = None,
     progress: Progress | None = None,
-) -> Answer:
+) -> Experiment:
     """Runs a published experiment again on the simulated machine, on all CPUs.
 
     Args:
@@ -138,29 +176,73 @@ def experiment(
     Raises:
         UnfragError: the experiment has no such kernel or machine.
     """
-    answer = _unfrag.experiment(name, list(kernels), list(machines), runs, seed, costs, teller(progress))
-    return Answer("experiment", answer)
+    answer = _unfrag.experiment(
+        name,
+        given.words("kernels", kernels),
+        given.words("machines", machines),
+        given.whole_or_none("runs", runs, least=1, most=given.U32),
+        given.whole("seed", seed),
+        None if costs is None else given.path("costs", costs),
+        teller(progress),
+    )
+    return Experiment._of(answer)
 
 
-def doctor(path: Path = "/proc", *, snapshot: str | None = None, seconds: float = 1.0) -> Answer:
-    """What is wrong with a host's memory, and what to change?
+def doctor(
+    path: Path = "/proc",
+    *,
+    snapshot: str | None = None,
+    seconds: float = 1.0,
+    need: str | Sequence[str] = (),
+    huge: int | None = None,
+    after: Means | Sequence[Means] = (),
+    since: When | None = None,
+    until: When | None = None,
+) -> Diagnosis:
+    """What is wrong with a host's memory, and what to change? Can it give what is needed?
 
     Args:
-        path: this host's ``/proc``, a copy of procfs, an archive of such, or a recording.
+        path: this host's ``/proc``, a copy of procfs, an archive of such, a recording, or a ``Recording``.
         snapshot: of several snapshots, this one instead of the last.
         seconds: between two readings of this host's counters, for the rates; 0 for one reading.
+        need: pieces of memory, such as ``"200x32M"`` or ``["512x2M@node1", "20x1G"]``; several are judged together.
+        huge: so many huge pages, as a need as well.
+        after: what you are willing to do before you take it: ``"drop"`` caches, ``"compact"`` memory, or both.
+        since, until: the window of a recording whose last moment is examined; as of :func:`replay`.
 
     Returns:
-        The diagnosis: ``zones``, ``huge_pages``, ``atomic``, ``advice`` and more.
+        The diagnosis: ``zones``, ``huge_pages``, ``atomic``, ``advice`` and more; ``needs`` says whether what is needed can
+        be had: ``needs.verdict`` is ``"yes"``, ``"no"`` or ``"unknown"``.
 
     Raises:
         UnfragError: there is nothing to examine, or it is not what a kernel writes.
+        ValueError: a need is none.
     """
-    return Answer("doctor", _unfrag.doctor(path, snapshot, seconds))
+    answer = _unfrag.doctor(
+        given.path("path", path),
+        given.text_or_none("snapshot", snapshot),
+        seconds,
+        given.words("need", need),
+        given.whole_or_none("huge", huge, least=1, most=1 << 40),
+        given.sequence("after", after, ("drop", "compact")),
+        given.window(since, until),
+    )
+    return Diagnosis._of(answer)
 
 
-def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
+def inspect(
+    path: Path = "/proc",
+    *,
+    snapshot: str | None = None,
+    since: When | None = None,
+    until: When | None = None,
+) -> Inspection:
     """How fragmented is memory, at one moment or at each snapshot?
+
+    Args:
+        path: this host's ``/proc``, a copy of procfs, an archive of such, a recording, or a ``Recording``.
+        snapshot: of several snapshots, this one alone.
+        since, until: the window of a recording; as of :func:`replay`.
 
     Returns:
         The answer: ``snapshots``, each with ``zones``: free blocks by order (counts), ``unusable_index`` (0 to 1) and
@@ -169,22 +251,139 @@ def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
     Raises:
         UnfragError: there is nothing to inspect.
     """
-    return Answer("inspect", _unfrag.inspect(path, snapshot))
+    answer = _unfrag.inspect(
+        given.path("path", path), given.text_or_none("snapshot", snapshot), given.window(since, until)
+    )
+    return Inspection._of(answer)
 
 
-def explain(log: str | os.PathLike[str]) -> Answer:
+def explain(log: str | bytes | os.PathLike[str] | IO[str] | IO[bytes]) -> Explanation:
     """Why did allocations of a kernel log fail?
 
     Args:
-        log: the text of a log, or a path object that leads to one.
+        log: the text of a log (``str`` or ``bytes``), an open file, or a path object (``pathlib.Path``) that leads to one.
 
     Returns:
         The answer: ``reports`` (none where the log has no failure), each with a ``verdict``, ``zones`` and ``advice``.
 
     Raises:
-        UnfragError: the log cannot be read.
-        ValueError: the text is the name of a file.
+        UnfragError: the log cannot be read; a ``FileNotFoundError`` too where it is not there.
+        ValueError: a ``str`` that is no text of a log, but the name of a file.
     """
-    if isinstance(log, str) and "\n" not in log and os.path.isfile(log):
-        raise ValueError(f"{log!r} is a file, not the text of a log: give pathlib.Path({log!r})")
-    return Answer("explain", _unfrag.explain(os.fspath(log), not isinstance(log, str)))
+    answer = Explanation._of(_unfrag.explain(given.log(log)))
+    if not answer.reports and given.could_be_a_path(log):
+        raise ValueError(f"{log!r:.200} is one line without a failure: for a file of this name give pathlib.Path of it")
+    return answer
+
+
+def summary(
+    recording: Path, *, release: str | None = None, since: When | None = None, until: When | None = None
+) -> Summary:
+    """What does a trace alone tell, without snapshots: who asks for what, what failed, what was done about it?
+
+    Args:
+        recording: an .unfrag file, a directory of segments, a trace, or a ``Recording``.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        since, until: the window that is asked about; as of :func:`replay`.
+
+    Returns:
+        The answer: ``requests`` by process, order and kind, ``fallbacks``, ``compaction``, ``kswapd``, ``direct_reclaim``;
+        ``None`` where the trace does not hold what tells it, and ``not_recorded`` says what that is.
+
+    Raises:
+        UnfragError: the trace cannot be read.
+    """
+    where, _, of = given.recording(recording, release=release)
+    return Summary._of(_unfrag.summary(where, of, given.window(since, until)))
+
+
+def blame(
+    recording: Path, *, release: str | None = None, since: When | None = None, until: When | None = None
+) -> Blame:
+    """Who holds the kernel memory that breaks up huge pages, by program and purpose, over time?
+
+    Args:
+        recording: an .unfrag file, a directory of segments, a trace, or a ``Recording``.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        since, until: the window that is asked about; as of :func:`replay`.
+
+    Returns:
+        The answer: ``answer`` in a sentence, ``holders`` with their share of ``spoilt_blocks``, and ``intervals`` over time.
+
+    Raises:
+        UnfragError: the recording cannot be read, or has no events of pages.
+    """
+    where, _, of = given.recording(recording, release=release)
+    return Blame._of(_unfrag.blame(where, of, given.window(since, until)))
+
+
+def profile(
+    recording: Path, *, release: str | None = None, since: When | None = None, until: When | None = None
+) -> Profile:
+    """What does a recorded command do to memory: pages by use and life, files, slab objects, program by program?
+
+    Args:
+        recording: what ``unfrag.record(command, processes=True)`` made: an .unfrag file, or a ``Recording``.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        since, until: the window that is asked about; as of :func:`replay`.
+
+    Returns:
+        The profile; ``to_toml()`` is a file that scenarios of the simulated machine take programs from.
+
+    Raises:
+        UnfragError: the recording cannot be read, or has no events of pages.
+    """
+    where, _, of = given.recording(recording, release=release)
+    return Profile._of(_unfrag.profile(where, of, given.window(since, until)))
+
+
+def slab(
+    recording: Path,
+    *,
+    allocators: Allocator | Sequence[Allocator] = ("slab", "slub", "slqb"),
+    rules: SlabRules = "modern",
+    first_attempt: FirstAttempt | None = None,
+    slub_max_order: int | None = None,
+    slub_min_order: int | None = None,
+    slub_min_objects: int | None = None,
+    cpus: int | None = None,
+    memory: int = 1 << 30,
+    release: str | None = None,
+    since: When | None = None,
+    until: When | None = None,
+) -> SlabReport:
+    """What would SLAB, SLUB and SLQB have held for the allocations of a trace: pages, waste and orders side by side?
+
+    Args:
+        recording: a recording with slab events: an .unfrag file, a directory of segments, a trace, or a ``Recording``.
+        allocators: which of them, one or several.
+        rules: those of 6.x, or those of 2.6.28.
+        first_attempt: how SLUB asks for more than the least order, if not as the rules say.
+        slub_max_order, slub_min_order, slub_min_objects: as SLUB's parameters; by its rules if not given.
+        cpus: CPUs by which orders and limits are chosen; the recorded ones if not given.
+        memory: size of memory in bytes.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        since, until: the window that is asked about; as of :func:`replay`.
+
+    Returns:
+        The answer: ``allocators``, each with what it held at its ``peak`` and at the ``end``, and its ``caches``.
+
+    Raises:
+        UnfragError: the trace has no slab events, or cannot be read.
+        ValueError: a choice is none of those named above.
+    """
+    where, _, of = given.recording(recording, release=release)
+    answer = _unfrag.slab(
+        where,
+        given.sequence("allocators", allocators, ("slab", "slub", "slqb"), least=1),
+        rules,
+        first_attempt,
+        given.whole_or_none("slub_max_order", slub_max_order, most=10),
+        given.whole_or_none("slub_min_order", slub_min_order, most=10),
+        given.whole_or_none("slub_min_objects", slub_min_objects, most=given.U32),
+        given.whole_or_none("cpus", cpus, least=1, most=1024),
+        given.whole("memory", memory),
+        of,
+        given.window(since, until),
+    )
+    return SlabReport._of(answer)

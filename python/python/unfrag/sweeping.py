@@ -1,8 +1,7 @@
-"""Sweeps: one function over a grid of parameters, on any executor, into one Parquet data set.
+"""Sweeps: one function over a grid of parameters, on any executor, into one Parquet data set (:mod:`unfrag.dataset`).
 
-A sweep is a directory. ``sweep.json`` says what it is of; each finished batch of rows is a Parquet file of its own, written
-under another name first and then renamed, so that a file is whole or not there. A row names its parameters by a hash, so a
-sweep that is begun again knows what it has, and a row that was computed twice is written once.
+A row is known by the content of what it was computed from: by its parameters, and by the digests of the files that they name.
+A sweep that is begun again asks what it does not have: points that are new, whose files have changed, or that failed.
 
 Any ``concurrent.futures.Executor`` runs it: processes of one machine, Dask (``Client.get_executor()``), Ray, and whatever else
 has one. A task whose worker dies is given to the executor again.
@@ -19,18 +18,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from . import content, guard
 from ._unfrag import UnfragError, __version__
-from .inputs import Input, host, store, write
+from .dataset import Row, Sweep
+from .given import wrong
+from .inputs import Input, host, store
 from .progress import Progress, teller
 from .tables import flat
 
-Row = dict[str, Any]
-
-#: Rows of a file, at most, and seconds for which a row waits for others.
+#: Rows of a file of the journal, at most, and seconds for which a row waits for others.
 _BATCH = 64
 _SECONDS = 5.0
 #: Attempts for a task whose worker dies, while no other task ends: a pool of processes breaks for all of its tasks at once.
@@ -39,56 +38,141 @@ _ATTEMPTS = 5
 _ON_ITS_WAY = 10.0
 #: Seconds before a task tries again whose input is on its way.
 _PAUSE = 0.01
+#: Parameters of this package's questions that are paths where they are texts, too.
+_PATHS = {"recording", "scenario", "path", "costs", "snapshots"}
 
 
 def points(grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]) -> list[Row]:
     """The points of a grid: the product of the values of a mapping, or the mappings of a list as they are."""
     if isinstance(grid, Mapping):
-        names = list(grid)
-        return [dict(zip(names, values)) for values in itertools.product(*grid.values())]
-    return [dict(point) for point in grid]
+        for name, values in grid.items():
+            if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+                wrong(f"grid[{name!r}]", values, "a list of values")
+        names = [str(name) for name in grid]
+        return [{name: value for name, value in zip(names, values)} for values in itertools.product(*grid.values())]
+    if isinstance(grid, (str, bytes)) or not isinstance(grid, Iterable):
+        wrong("grid", grid, "a mapping of lists, or a list of mappings")
+    found: list[Row] = []
+    for point in grid:
+        if not isinstance(point, Mapping):
+            wrong("a point of the grid", point, "a mapping")
+        found.append({str(name): value for name, value in point.items()})
+    return found
 
 
-def key(point: Mapping[str, Any]) -> str:
-    """What tells a point from others: a hash of its parameters by name."""
-    text = json.dumps(point, sort_keys=True, default=_name)
+def key(point: Mapping[str, Any], *of: object) -> str:
+    """What tells a point from others: a hash of its parameters by name, and of what else there is."""
+    text = json.dumps([point, *of], sort_keys=True, default=_name)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def contents(parameters: Mapping[str, Any], is_own: bool, known: dict[str, str]) -> dict[str, str]:
+    """The digests of the files that parameters name, by parameter. ``known`` has those that were computed already."""
+    found: dict[str, str] = {}
+
+    def look(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for inner, v in value.items():
+                look(f"{name}.{inner}", v)
+        elif isinstance(value, (list, tuple)):
+            for at, v in enumerate(value):
+                look(f"{name}.{at}", v)
+        elif hasattr(value, "digest"):
+            found[name] = value.digest[:16]
+        elif isinstance(value, os.PathLike) or (isinstance(value, str) and _is_path(name, value, is_own)):
+            where = os.path.abspath(os.fspath(value))
+            if where not in known:
+                known[where] = content.of_input(where)
+            found[name] = known[where]
+
+    for name, value in parameters.items():
+        look(name, value)
+    return found
+
+
+def _is_path(name: str, value: str, is_own: bool) -> bool:
+    """Whether a text is the name of a file."""
+    return (is_own and name.split(".")[0] in _PATHS) or (0 < len(value) < 4096 and os.path.isfile(value))
 
 
 def _run(function: Callable[..., Any], point: Row, of: str, sent: Sequence[tuple[str, str, bytes]] = ()) -> Row | Missing:
     """Computes a row; what it cannot answer is in the row. Where an input is missing, it says so."""
-    for digest, name, content in sent:
-        store(digest, name, content)
+    for digest, name, data in sent:
+        store(digest, name, data)
     missing = [name for name, value in point.items() if isinstance(value, Input) and not value.is_here()]
     if missing:
         return Missing(host(), missing)
-    row: Row = {"key": of, "error": None}
-    row |= {f"parameter.{name}": _plain(value) for name, value in point.items()}
+    row: Row = {"key": of, "error": None} | _columns(point)
     try:
         result = function(**point)
     except (UnfragError, ValueError) as e:
         return row | {"error": str(e)}
     row["version"] = __version__
-    return row | (result.summary() if hasattr(result, "summary") else flat(result))
+    return row | (result.summary() if hasattr(result, "summary") else _flat(result))
+
+
+def _flat(result: Any) -> Row:
+    if not isinstance(result, Mapping):
+        wrong("what the function returns", result, "an answer or a mapping")
+    return {name: _plain(value) for name, value in flat(dict(result)).items()}
+
+
+def _columns(point: Mapping[str, Any]) -> Row:
+    """Parameters as columns, each setting one of its own."""
+    row: Row = {}
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for inner, v in value.items():
+                add(f"{name}.{inner}", v)
+        else:
+            row[f"parameter.{name}"] = _plain(value)
+
+    for name, value in point.items():
+        add(name, value)
+    return row
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as a value of a column."""
+    """A value of a column."""
     if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Input):
+        # Numbers of numpy are some of these, too, under names of their own.
+        item = getattr(value, "item", None)
+        return item() if item else value
+    if isinstance(value, (list, tuple)) and all(isinstance(v, (str, int, float)) for v in value):
+        return ",".join(map(str, value))
+    if hasattr(value, "item") or isinstance(value, os.PathLike):
         return _name(value)
     return json.dumps(value, sort_keys=True, default=_name)
 
 
-def _name(value: Any) -> str:
-    """What names an input or a path: an input goes by its content, wherever it lies."""
-    return f"{value.name} {value.digest[:16]}" if isinstance(value, Input) else os.fspath(value)
+def _name(value: Any) -> Any:
+    """What names a value in a hash or in a column: an input goes by its content, wherever it lies."""
+    if isinstance(value, Input):
+        return f"{value.name} {value.digest[:16]}"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, range):
+        return list(value)
+    if callable(getattr(value, "item", None)):
+        return value.item()
+    wrong("a parameter", value, "a number, a text, a path, a truth value, None, or a list or a mapping of such")
 
 
 def named(function: Callable[..., Any]) -> str:
     """The name of a question."""
-    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return name.replace("unfrag.questions.", "unfrag.")
+
+
+def about(function: Callable[..., Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sweep or a tuning is of: who answers, and with which fixed parameters."""
+    return {
+        "function": named(function),
+        "code": content.of_function(function),
+        "fixed": {k: _plain(v) for k, v in fixed.items()},
+        "version": __version__,
+    }
 
 
 @dataclass
@@ -98,69 +182,6 @@ class Missing:
     host: str
     #: The parameters whose inputs are missing there.
     names: list[str]
-
-
-class Sweep:
-    """The directory of a sweep."""
-
-    def __init__(self, out: str | os.PathLike[str]) -> None:
-        self.path = Path(out)
-
-    def files(self) -> list[Path]:
-        """The finished files."""
-        return sorted(self.path.glob("part-*.parquet"))
-
-    def finished(self) -> set[str]:
-        """The keys of the rows that it has."""
-        import pyarrow.parquet
-
-        found: set[str] = set()
-        for file in self.files():
-            found |= set(pyarrow.parquet.read_table(file, columns=["key"])["key"].to_pylist())
-        return found
-
-    def to_arrow(self) -> Any:
-        """All rows as a ``pyarrow.Table``, sorted by key, none of them twice."""
-        import pyarrow
-        import pyarrow.parquet
-
-        tables = [pyarrow.parquet.read_table(file) for file in self.files()]
-        if not tables:
-            return pyarrow.table({"key": pyarrow.array([], pyarrow.string())})
-        whole = pyarrow.concat_tables(tables, promote_options="permissive")
-        whole = whole.select(sorted(whole.column_names)).sort_by("key")
-        keys = whole["key"].to_pylist()
-        first = [at == 0 or key != keys[at - 1] for at, key in enumerate(keys)]
-        return whole.filter(pyarrow.array(first, pyarrow.bool_()))
-
-    def to_pandas(self) -> Any:
-        """All rows as a ``pandas.DataFrame``."""
-        return self.to_arrow().to_pandas()
-
-    def begin(self, function: Callable[..., Any], fixed: Mapping[str, Any]) -> None:
-        """Makes the directory, or checks that it is of the same sweep."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        about = {"function": named(function), "fixed": {k: _plain(v) for k, v in fixed.items()}, "version": __version__}
-        file = self.path / "sweep.json"
-        if file.exists():
-            before = json.loads(file.read_text())
-            if before != about:
-                differs = [k for k in about if before.get(k) != about[k]]
-                raise ValueError(f"{self.path} is a sweep of something else ({', '.join(differs)}): choose another out=")
-            return
-        write(file, json.dumps(about, indent=1).encode())
-
-    def add(self, rows: list[Row]) -> None:
-        """Writes rows as one more file."""
-        import pyarrow
-        import pyarrow.parquet
-
-        names = sorted({name for row in rows for name in row})
-        table = pyarrow.Table.from_pylist([{n: row.get(n) for n in names} for row in rows])
-        sink = pyarrow.BufferOutputStream()
-        pyarrow.parquet.write_table(table, sink)
-        name = f"part-{hashlib.sha256(''.join(sorted(r['key'] for r in rows)).encode()).hexdigest()[:16]}.parquet"
-        write(self.path / name, sink.getvalue().to_pybytes())
 
 
 def sweep(
@@ -177,7 +198,8 @@ def sweep(
     Args:
         function: such as ``unfrag.simulate``: it takes the parameters by name and returns an answer, or a mapping.
         grid: values by parameter, of which every combination is a point; or the points themselves.
-        out: the directory of the rows. One that has some goes on where it stopped.
+        out: the directory of the rows. One that has some goes on where it stopped: a row is asked again if a file that it
+            was computed from has changed, or if it failed.
         executor: who computes: any ``concurrent.futures.Executor``, or a function that makes one, which is called again
             where an executor breaks because a worker died. Without one, processes of this machine.
         fixed: parameters that are the same at every point. An :class:`unfrag.Input` goes to the workers by its content, once
@@ -185,42 +207,62 @@ def sweep(
         progress: called with points that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
     Returns:
-        The sweep: ``to_pandas()``, ``to_arrow()``, ``files()``. A row has its ``key``, ``parameter.*``, what the answer
-        has outside of lists, ``version``, and ``error`` where the question could not be answered.
+        The sweep: ``to_pandas()``, ``to_polars()``, ``to_arrow()``, and ``path``, a Parquet data set for any reader. A row
+        has its ``key``, ``parameter.*`` (each setting is a column: ``parameter.settings.vm.swappiness``), ``content.*`` (the
+        digests of the files that it was computed from), what the answer has outside of lists, ``version``, and ``error``
+        where the question could not be answered.
 
     Raises:
-        ValueError: ``out`` is a sweep of something else.
+        ValueError: ``out`` is a sweep of something else, or by another version.
         Exception: whatever else the function raises; what was computed before stays.
     """
+    if not callable(function):
+        wrong("function", function, "a function such as unfrag.replay")
+    guard.check("sweep", executor)
     fixed = dict(fixed or {})
     tell = teller(progress)
-    whole = Sweep(out)
-    whole.begin(function, fixed)
-    todo = {key(point): point for point in points(grid)}
-    total = len(todo)
-    for known in whole.finished():
-        todo.pop(known, None)
+    whole = Sweep(os.fspath(out))
+    grid_points = points(grid)
+    of = about(function, fixed)
+    whole._begin(of)
+    is_own = getattr(function, "__module__", "").startswith("unfrag.")
+    known: dict[str, str] = {}
+    todo: dict[str, Row] = {}
+    beside: dict[str, Row] = {}
+    for point in grid_points:
+        digests = contents(fixed | point, is_own, known)
+        by_name = key(fixed | point)
+        by_content = key(fixed | point, digests)
+        todo[by_content] = point
+        beside[by_content] = {"point": by_name} | {f"content.{name}": digest for name, digest in digests.items()}
+    order = list(todo)
+    finished = whole._finished({row["point"]: of for of, row in beside.items()})
+    for done_before in finished:
+        # What could not be read here is not known by its content.
+        if all(content.is_known(d) for name, d in beside[done_before].items() if name != "point"):
+            todo.pop(done_before)
+    total = len(order)
+    done = total - len(todo)
     if tell:
-        tell(total - len(todo), total)
-    if not todo:
-        return whole
-    with Workers(executor) as workers:
-        rows: list[Row] = []
-        begun = time.monotonic()
-        done = total - len(todo)
-        try:
-            for row in workers.run(function, fixed, todo):
-                rows.append(row)
-                done += 1
-                if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
-                    whole.add(rows)
-                    rows, begun = [], time.monotonic()
-                if tell:
-                    tell(done, total)
-        finally:
-            # Also where the function raises, or somebody presses Ctrl-C.
-            if rows:
-                whole.add(rows)
+        tell(done, total)
+    rows: list[Row] = []
+    try:
+        if todo:
+            with Workers(executor) as workers:
+                begun = time.monotonic()
+                for row in workers.run(function, fixed, todo):
+                    rows.append(row | beside[row["key"]])
+                    done += 1
+                    if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
+                        whole._add(rows)
+                        rows, begun = [], time.monotonic()
+                    if tell:
+                        tell(done, total)
+    finally:
+        # Also where the function raises, or somebody presses Ctrl-C.
+        if rows:
+            whole._add(rows)
+        whole._end(order)
     return whole
 
 
@@ -232,8 +274,10 @@ class Workers:
         self._make: Callable[[], Executor] | None = None
         if executor is None:
             self._make = _processes
-        elif not hasattr(executor, "submit"):
+        elif not hasattr(executor, "submit") and callable(executor):
             self._make = executor
+        elif not hasattr(executor, "submit"):
+            wrong("executor", executor, "a concurrent.futures.Executor, or a function that makes one,")
         self._executor: Any = self._make() if self._make else executor
 
     def __enter__(self) -> Workers:

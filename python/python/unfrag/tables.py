@@ -1,8 +1,8 @@
-"""The rows of an answer: what of its JSON makes a table."""
+"""The rows of an answer: what of its JSON makes a table; and what is said of it in a few words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 Row = dict[str, Any]
@@ -14,7 +14,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> Row:
     for name, v in value.items():
         if isinstance(v, dict):
             row |= flat(v, f"{prefix}{name}.")
-        elif not isinstance(v, list):
+        elif not isinstance(v, (list, tuple)):
             row[prefix + name] = v
     return row
 
@@ -30,6 +30,16 @@ def _zones(moments: Iterable[dict[str, Any]], **kept: Any) -> Iterator[Row]:
             yield row
 
 
+#: The list of an answer whose parts are its rows.
+_LISTS = {
+    "simulate": "samples",
+    "experiment": "results",
+    "doctor": "zones",
+    "blame": "holders",
+    "explain": "reports",
+}
+
+
 def rows(question: str, data: dict[str, Any]) -> list[Row]:
     """The rows of the answer to a question."""
     if question == "replay":
@@ -37,15 +47,15 @@ def rows(question: str, data: dict[str, Any]) -> list[Row]:
         for kernel in data["kernels"]:
             found += _zones(kernel["samples"], kernel=kernel["kernel"])
         return found
-    if question == "simulate":
-        return [flat(sample) for sample in data["samples"]]
-    if question == "experiment":
-        return [flat(result) for result in data["results"]]
-    if question == "doctor":
-        return [flat(zone) for zone in data["zones"]]
     if question == "inspect":
         return list(_zones(data["snapshots"]))
-    return [flat(report) for report in data["reports"]]
+    if question == "summary":
+        return [flat(process) for process in (data["requests"] or {"processes": []})["processes"]]
+    if question == "profile":
+        return [flat(of) for of in data.get("program") or [data["all"]]]
+    if question == "slab":
+        return [{"allocator": a["allocator"]} | flat(cache) for a in data["allocators"] for cache in a["caches"]]
+    return [flat(part) for part in data[_LISTS[question]]]
 
 
 def _bar(change: dict[str, Any]) -> Row:
@@ -70,4 +80,31 @@ def summary(question: str, data: dict[str, Any]) -> Row:
         for result in data["results"]:
             of = [result[name] for name in ("kernel", "machine", "variant") if result.get(name)]
             row |= flat(result["metrics"], ".".join(of) + ".")
+    if question == "slab":
+        for allocator in data["allocators"]:
+            row |= flat(allocator, f"{allocator['allocator']}.")
     return row
+
+
+def _count(n: int, one: str) -> str:
+    return f"{n} {one}{'' if n == 1 else 's'}"
+
+
+def about(question: str, data: dict[str, Any]) -> str:
+    """What an answer is about, in a few words."""
+    words: dict[str, Callable[[dict[str, Any]], str]] = {
+        "replay": lambda d: f"{d['recording']['file']}: {', '.join(k['kernel'] for k in d['kernels']) or d['mode']}, "
+        f"{_count(len(d['recorded']), 'snapshot')}",
+        "simulate": lambda d: f"{d['scenario']}: {d['kernel']} on {d['machine']}, seed {d['seed']}, {d['ended']}",
+        "experiment": lambda d: f"{d['experiment']}: {_count(len(d['results']), 'result')}",
+        "doctor": lambda d: f"{d['source']}: {_count(len(d['zones']), 'zone')}, {len(d['advice'])} advised"
+        + (f", needs: {d['needs']['verdict']}" if d.get("needs") else ""),
+        "inspect": lambda d: f"{d['source']}: {_count(len(d['snapshots']), 'snapshot')}",
+        "explain": lambda d: _count(len(d["reports"]), "different failure") if d["is_log"] else "no line of a kernel: nothing is known",
+        "summary": lambda d: f"{d['source']}: {_count(d['events'], 'event')} in {d['seconds']:.1f} s",
+        "blame": lambda d: f"{d['source']}: {_count(len(d['holders']), 'holder')}",
+        "profile": lambda d: f"{d['recording']['file']}: {_count(len(d.get('program') or []), 'program')}",
+        "slab": lambda d: f"{d['source']}: {', '.join(a['allocator'] for a in d['allocators'])}",
+    }
+    said = words[question](data)
+    return said if len(said) <= 160 else said[:159] + "…"

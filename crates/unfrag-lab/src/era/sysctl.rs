@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use unfrag_eras::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
 use unfrag_eras::{Rules, Sysctl};
 
+/// The value of `vm.min_free_kbytes` by which the kernel computes it from the size of memory.
+pub const COMPUTED: &str = "computed";
+
 /// Names that `--set` takes.
 pub const NAMES: [&str; 13] = [
     "vm.min_free_kbytes",
@@ -78,7 +81,12 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
             })
     };
     match name {
-        "vm.min_free_kbytes" => sysctl.min_free_kbytes = number(1..=1 << 32)?,
+        "vm.min_free_kbytes" => {
+            sysctl.min_free_kbytes = match value.trim() {
+                COMPUTED => 0,
+                _ => number(1..=1 << 32)?,
+            };
+        }
         "vm.watermark_scale_factor" => sysctl.watermark_scale_factor = number(1..=3000)?,
         "vm.watermark_boost_factor" => sysctl.watermark_boost_factor = number(0..=1 << 20)?,
         "vm.percpu_pagelist_high_fraction" | "vm.percpu_pagelist_fraction" => {
@@ -168,52 +176,73 @@ pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-/// Every setting and switch by name, for the report.
+/// A rule in words: `HighAtomic(PercentPlusBlock)` is `high_atomic percent_plus_block`.
+fn in_words(rule: &dyn std::fmt::Debug) -> String {
+    let mut out = String::new();
+    for c in format!("{rule:?}").replace(": ", "=").chars() {
+        let begins = out.is_empty() || out.ends_with([' ', '=']);
+        match c {
+            '(' | ' ' if !begins => out.push(' '),
+            '(' | ' ' | ')' | '{' | '}' | ',' => {}
+            _ => {
+                if c.is_ascii_uppercase() && !begins {
+                    out.push('_');
+                }
+                out.push(c.to_ascii_lowercase());
+            }
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+/// Every setting and switch by name, for the report. What the kernel computes by itself is `null`.
 pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
-    let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
+    let text = |v: &dyn std::fmt::Debug| json!(in_words(v));
     // These names are part of the report format, and do not follow the structure of the rules.
     let grouping = match sw.placement {
-        Placement::Ungrouped => "None",
-        Placement::V19 => "V19",
-        Placement::Pageblocks(_) => "Pageblocks",
+        Placement::Ungrouped => "none",
+        Placement::V19 => "v19",
+        Placement::Pageblocks(_) => "pageblocks",
     };
     let (scan, merge, boost) = match sw.pageblocks().map(|p| p.fallback) {
-        None => ("Descending", "Free", "No"),
+        None => ("descending", "free", "no"),
         Some(Fallback::ScanDown(s)) => (
             match s.movable_ascends {
-                true => "MovableAscends",
-                false => "Descending",
+                true => "movable_ascends",
+                false => "descending",
             },
             match s.merge {
-                Merge::All => "Free",
-                Merge::Ordinary => "Ordinary",
+                Merge::All => "free",
+                Merge::Ordinary => "ordinary",
             },
-            s.boost.map_or("No", |_| "EachFallback"),
+            s.boost.map_or("no", |_| "each_fallback"),
         ),
         Some(Fallback::ClaimThenSteal { boost, .. }) => (
-            "ClaimThenSteal",
-            "OrdinaryRetype",
-            boost.map_or("No", |_| "ClaimTries"),
+            "claim_then_steal",
+            "ordinary_retype",
+            boost.map_or("no", |_| "claim_tries"),
         ),
+    };
+    let min_free_kbytes = match sysctl.min_free_kbytes {
+        0 => Value::Null,
+        set => json!(set),
     };
     let claim_test = sw
         .pageblocks()
         .map_or(ClaimTest::HalfFree, |p| p.claim_test);
     let reserve = match (&sw.placement, sw.reserve()) {
-        (Placement::V19, Reserve::None) => json!("Fallback"),
+        (Placement::V19, Reserve::None) => json!("fallback"),
         (_, reserve) => text(&reserve),
     };
     let pcp = match sw.pcp {
         Pcp::Orders { tuned } => {
             let (tuned, late) = (tuned.is_some(), sw.lists_follow_blocks());
-            json!(format!(
-                "Orders {{ tuned: {tuned}, type_at_drain: {late} }}"
-            ))
+            json!(format!("orders tuned={tuned} type_at_drain={late}"))
         }
         other => text(&other),
     };
     let mut all = BTreeMap::from([
-        ("vm.min_free_kbytes".into(), json!(sysctl.min_free_kbytes)),
+        ("vm.min_free_kbytes".into(), min_free_kbytes),
         (
             "vm.watermark_scale_factor".into(),
             json!(sysctl.watermark_scale_factor),
@@ -266,4 +295,34 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
         );
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unfrag_eras::kernel::{kernels, preset};
+
+    #[test]
+    fn every_rule_is_described_in_plain_words() {
+        for kernel in kernels() {
+            for (name, value) in describe(&kernel.rules, &Sysctl::default()) {
+                let Value::String(text) = value else { continue };
+                let is_plain =
+                    |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || " _=".contains(c);
+                assert!(text.chars().all(is_plain), "{} {name}: {text}", kernel.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_computes_is_null_and_can_be_asked_for() {
+        let mut sysctl = Sysctl::default();
+        set(&mut sysctl, "vm.min_free_kbytes", "4096").unwrap();
+        let described =
+            |s: &Sysctl| describe(&preset("6.1").unwrap().rules, s)["vm.min_free_kbytes"].clone();
+        assert_eq!(described(&sysctl), 4096);
+        set(&mut sysctl, "vm.min_free_kbytes", COMPUTED).unwrap();
+        assert_eq!(described(&sysctl), Value::Null);
+        assert!(set(&mut sysctl, "vm.min_free_kbytes", "0").is_err());
+    }
 }

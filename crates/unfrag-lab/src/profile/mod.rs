@@ -9,7 +9,7 @@
 //!
 //! The profile:
 //! - [`contents`], [`usage`], [`objects`]: what it holds. `identity`: the recording that it is of. [`spread`]: quantiles of numbers that many have.
-//! - [`file`](mod@file): the TOML file. [`catalog`]: the files by name, and [`behaviour`]: a profile as a program of a
+//! - [`text`]: for people. [`file`](mod@file): the TOML file. [`catalog`]: the files by name, and [`behaviour`]: a profile as a program of a
 //!   scenario.
 //!
 //! A profile is a small TOML file, and a scenario of the machine can take its programs from such files. It holds
@@ -35,6 +35,7 @@ mod purposes;
 pub mod refused;
 pub mod spread;
 pub mod summary;
+pub mod text;
 pub mod usage;
 mod walk;
 mod zero;

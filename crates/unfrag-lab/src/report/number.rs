@@ -34,6 +34,22 @@ pub(crate) fn mib_of(pages: u64, page_bytes: u64) -> String {
     format!("{}.{}", thousands(whole), tenths % 10)
 }
 
+/// A number with its noun, in singular or plural: `1 snapshot`, `153 snapshots`.
+pub fn counted(n: u64, one: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{} {one}{s}", thousands(n))
+}
+
+/// Bytes in the decimal unit that fits: `3.5 MB`.
+pub fn decimal_bytes(n: u64) -> String {
+    match n {
+        0..10_000 => counted(n, "byte"),
+        10_000..1_000_000 => format!("{:.0} kB", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
+    }
+}
+
 /// Bytes in the unit that reads best: `640 MiB`, `31.3 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

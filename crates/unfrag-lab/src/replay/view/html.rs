@@ -303,6 +303,7 @@ fn settings(report: &Report) -> String {
             .iter()
             .map(|k| match k.settings.get(name) {
                 None => "-".into(),
+                Some(serde_json::Value::Null) => "computed".into(),
                 Some(serde_json::Value::String(text)) => text.clone(),
                 Some(value) => value.to_string(),
             })

@@ -1,13 +1,12 @@
 //! A slab replay as text.
 
-use crate::output::Screen;
-use crate::quantity::{counted, thousands};
+use super::SlabReport;
+use super::report::{AllocatorReport, CacheReport, Held};
+use crate::report::number::{counted, thousands};
+use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unfrag_lab::report::screen::{Text, printable};
-use unfrag_lab::report::wrap::{Place, wrapped};
-use unfrag_lab::slab::SlabReport;
-use unfrag_lab::slab::report::{AllocatorReport, CacheReport, Held};
 
 /// Caches listed, those with most pages first.
 const CACHES: usize = 12;

@@ -1,13 +1,11 @@
 //! A profile as text.
 
-use crate::output::Screen;
-use crate::quantity::{counted, thousands};
+use super::class::Class;
+use super::{Profile, Use};
+use crate::report::number::{bytes, counted, thousands};
+use crate::report::screen::{Screen, Text, printable};
+use crate::report::wrap::{Place, wrapped};
 use std::fmt::Write as _;
-use unfrag_lab::profile::class::Class;
-use unfrag_lab::profile::{Profile, Use};
-use unfrag_lab::report::number::bytes;
-use unfrag_lab::report::screen::{Text, printable};
-use unfrag_lab::report::wrap::{Place, wrapped};
 
 /// Caches listed, those taken most first.
 const CACHES: usize = 12;

@@ -1,0 +1,31 @@
+"""What the answers hold, a module for each question.
+
+Each class has the keys of the answer's JSON as attributes; ``Class.schema()`` is the same as a JSON Schema. Names that Python
+keeps for itself have an underscore behind them: ``change.from_``, ``what_if.class_``.
+"""
+
+from __future__ import annotations
+
+from .blame import Blame
+from .doctor import Diagnosis
+from .experiment import Experiment
+from .explain import Explanation
+from .inspect import Inspection
+from .profile import Profile
+from .replay import Replay
+from .simulate import Simulation
+from .slab import SlabReport
+from .summary import Summary
+
+__all__ = [
+    "Blame",
+    "Diagnosis",
+    "Experiment",
+    "Explanation",
+    "Inspection",
+    "Profile",
+    "Replay",
+    "Simulation",
+    "SlabReport",
+    "Summary",
+]
