@@ -126,6 +126,7 @@ impl Examination {
         let asked = first_screen::Asked {
             is_now,
             command: &command,
+            who: None,
             has_tables: false,
             rooms: self.rooms,
         };
