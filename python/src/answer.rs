@@ -2,11 +2,12 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde::Serialize;
 use std::path::Path;
 use unfrag_lab::error::{Error as LabError, Result};
 use unfrag_lab::report::screen::{Screen, Text as Screenful};
-use unfrag_linux::segments::{Covered, CoveredData, Moment, Window};
+pub use unfrag_lab::report::window::Within;
+use unfrag_lab::report::window::below_line;
+use unfrag_linux::segments::{Covered, Moment, Window};
 
 /// What an answer looks like. It is drawn when somebody looks.
 pub trait View: Send + Sync {
@@ -123,28 +124,7 @@ pub fn window((from, to): (GivenMoment, GivenMoment)) -> Window {
     }
 }
 
-/// An answer with the window that it is about, if one was chosen: the format of the command.
-#[derive(Serialize)]
-pub struct Within<'a, T> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<CoveredData>,
-    #[serde(flatten)]
-    answer: &'a T,
-}
-
-impl<T> Within<'_, T> {
-    /// An answer about what is covered.
-    pub fn of<'a>(covered: Option<&Covered>, answer: &'a T) -> Within<'a, T> {
-        Within {
-            window: covered.and_then(Covered::data),
-            answer,
-        }
-    }
-}
-
 /// An answer's text below what is said of its window. `begins` says what begins at page flags before that.
 pub fn below_window(covered: Option<&Covered>, begins: &str, text: &Screenful) -> String {
-    let sentence = covered.and_then(|c| c.sentence(begins));
-    let line = sentence.map_or(String::new(), |s| s + "\n");
-    line + text
+    below_line(covered, begins, text).into_string()
 }

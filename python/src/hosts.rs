@@ -76,6 +76,7 @@ pub fn doctor(
             true => None,
             false => Some(judge(&evidence, &examined, &wanted, after)?),
         };
+        let has_trace = recording.as_ref().is_some_and(|r| !r.events.is_empty());
         if let Some(recording) = recording {
             let diagnosis = &mut examined.diagnosis;
             lab_doctor::predict::predict(diagnosis, &recording, &name_of(&path))?;
@@ -94,6 +95,7 @@ pub fn doctor(
                 examined,
                 needs,
                 rooms,
+                has_trace,
                 covered,
             }),
         })
@@ -113,6 +115,8 @@ struct Examination {
     examined: lab_doctor::Examined,
     needs: Option<Needs>,
     rooms: Option<[Room; 4]>,
+    /// Whether what was examined is a recording with a trace.
+    has_trace: bool,
     covered: Option<Covered>,
 }
 
@@ -123,10 +127,11 @@ impl Examination {
             true => "unfrag doctor".to_owned(),
             false => format!("unfrag doctor {}", escaped_path(&self.path)),
         };
+        let who = format!("unfrag blame {}", escaped_path(&self.path));
         let asked = first_screen::Asked {
             is_now,
             command: &command,
-            who: None,
+            who: self.has_trace.then_some(&who),
             has_tables: false,
             rooms: self.rooms,
         };

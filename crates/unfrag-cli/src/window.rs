@@ -3,12 +3,11 @@
 //! Invariant: each command takes the same moments, and says what its window is in the same words: a line before its text,
 //! and `window` in its JSON. Nothing is said where all was asked for.
 
-use crate::output::Text;
 use crate::quantity::nanoseconds;
 use chrono::{DateTime, Days, Local, NaiveDate, Offset, TimeZone};
-use serde::Serialize;
 use std::path::Path;
-use unfrag_linux::segments::{Covered, CoveredData, Moment, Window};
+pub use unfrag_lab::report::window::{Within, below_line, line};
+use unfrag_linux::segments::{Moment, Window};
 use unfrag_linux::snapshots;
 
 /// The window of a recording that is read.
@@ -33,39 +32,6 @@ impl WindowArgs {
             ahead_of_utc,
         }
     }
-}
-
-/// An answer as JSON, with the window that it is about, if one was chosen.
-#[derive(Serialize)]
-pub struct Within<'a, T> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<CoveredData>,
-    #[serde(flatten)]
-    answer: &'a T,
-}
-
-impl<T> Within<'_, T> {
-    /// An answer about what is covered.
-    pub fn of<'a>(covered: Option<&Covered>, answer: &'a T) -> Within<'a, T> {
-        Within {
-            window: covered.and_then(Covered::data),
-            answer,
-        }
-    }
-}
-
-/// The line that says what the window is, before an answer's text; none where all was asked for. `begins` says what begins
-/// at page flags before it.
-pub fn line(covered: Option<&Covered>, begins: &str) -> String {
-    let sentence = covered.and_then(|c| c.sentence(begins));
-    sentence.map_or(String::new(), |s| s + "\n")
-}
-
-/// An answer's text below that line.
-pub fn below_line(covered: Option<&Covered>, begins: &str, text: &Text) -> Text {
-    let mut out = Text::from(line(covered, begins));
-    out.append(text);
-    out
 }
 
 /// Nanoseconds by which this host's clock is ahead of UTC at a date, in nanoseconds since 1970.

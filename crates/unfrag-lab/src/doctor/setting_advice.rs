@@ -131,7 +131,7 @@ pub(super) fn atomic_reserve(d: &Diagnosis, e: &Evidence, era: Era) -> Judged {
 /// than the setting keeps, and its blocks are small.
 fn would_free(zone: &Zone, value: u64, current: u64) -> bool {
     let is_closed = matches!(zone.name.as_str(), "Movable" | "Device");
-    let high = unboosted(zone, "high").map(|high| high.saturating_mul(value) / current.max(1));
+    let high = unboosted(zone, "high").map(|high| setting_values::mark_under(high, current, value));
     let known = zone.free_pages.zip(high);
     !is_closed && known.is_none_or(|(free, high)| free < high)
 }

@@ -18,6 +18,11 @@ pub(crate) fn min_free_kbytes(now: u64, managed_kib: u64) -> Option<u64> {
     Some(twice.min(managed_kib / 20)).filter(|&value| value > now)
 }
 
+/// A mark, without the boost, as it would be under another `min_free_kbytes`: all follow it. `spec: 1.3`
+pub(crate) fn mark_under(mark: u64, now: u64, value: u64) -> u64 {
+    mark.saturating_mul(value) / now.max(1)
+}
+
 /// What a zone's marks follow from, in pages: those that the allocator manages, and the min mark without the boost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marked {

@@ -77,7 +77,13 @@ pub fn more_reserve(case: &Case, why: &str, sure: &'static str) -> Option<Advice
     let value = setting_values::min_free_kbytes(current, size_kib(memory))?;
     // Marks above what can be free would stop every allocation.
     let can_be_free = sum(memory, "free").saturating_add(file_kib(case));
-    let high = |z: &Zone| Some(unboosted(z, "high")?.saturating_mul(value) / current.max(1));
+    let high = |z: &Zone| {
+        Some(setting_values::mark_under(
+            unboosted(z, "high")?,
+            current,
+            value,
+        ))
+    };
     if value > can_be_free || !would_free(case, high) {
         return None;
     }
