@@ -63,18 +63,27 @@ def matches(spec, crate):
 
 def check(rules, wrong):
     names, used, skipped = set(rules["licenses"]["allow"]), set(), set()
+    exceptions = {e["crate"]: set(e["allow"]) for e in rules["licenses"].get("exceptions", [])}
+    of_exceptions = set()
     for target in rules["graph"]["targets"]:
         crates = Crates(target)
         versions = defaultdict(list)
-        for crate in crates.built():
+        built = crates.built()
+        for crate in built:
             name = f"{crate['name']} {crate['version']}"
             versions[crate["name"]].append(crate)
             for banned in rules["bans"].get("deny", []):
-                if matches(banned["crate"], crate):
+                if not matches(banned["crate"], crate):
+                    continue
+                users = {c["name"] for c in built if crates.needs(c, [crate])}
+                if not users <= set(banned.get("wrappers", [])):
                     wrong.add(f"{name}: {banned['reason']}")
             if crate["id"] in crates.own:
                 continue
-            if not allowed(crate["license"] or "none", names, used):
+            more = exceptions.get(crate["name"], set())
+            if more:
+                of_exceptions.add(crate["name"])
+            if not allowed(crate["license"] or "none", names | more, used):
                 wrong.add(f"{name} has the licence {crate['license']}, which deny.toml does not allow")
             # The one registry that cargo has by itself.
             if not (crate["source"] or "").endswith("/crates.io-index"):
@@ -90,6 +99,8 @@ def check(rules, wrong):
     for skip in rules["bans"]["skip"]:
         if skip["crate"] not in skipped:
             wrong.add(f"deny.toml allows {skip['crate']} to be there twice, and it is not")
+    for crate in exceptions.keys() - of_exceptions:
+        wrong.add(f"deny.toml has an exception for {crate}, which is not there")
     for name in names - used:
         wrong.add(f"deny.toml allows the licence {name}, and no crate has it")
 

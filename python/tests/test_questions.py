@@ -27,7 +27,9 @@ SLAB = SAMPLES / "slab-find.unfrag"
 
 
 def command() -> str | None:
-    """The command line tool, if it has been built."""
+    """The command line tool, if it has been built: that which `UNFRAG` names, or of a release, or an installed one."""
+    if named := os.environ.get("UNFRAG"):
+        return named
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     built = target / "release" / "unfrag"
     return str(built) if built.exists() else shutil.which("unfrag")

@@ -42,6 +42,8 @@ fn lacks(block: &Block) -> Option<String> {
         }
         // What others do here is theirs: only who asks for it gets it recorded.
         "UNFRAG_TRACE_HOST=1" => std::env::var_os("UNFRAG_TRACE_HOST").is_none(),
+        // What takes half a minute of a CPU or more, and shows nothing that could change.
+        "UNFRAG_LONG=1" => std::env::var_os("UNFRAG_LONG").is_none(),
         // Elsewhere root may not mount, or there is no such file.
         "slabtop" => !works("slabtop --version && [ -e /proc/slabinfo ] && unshare -m true"),
         "node-exporter" => !works("prometheus-node-exporter --version"),
