@@ -63,9 +63,8 @@ pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
     let progress = Progress::new("reading");
     let window = args.window.window();
-    let recording = recordings::streamed(
+    let recording = recordings::read_once(
         &args.file,
-        &[],
         args.release.as_deref(),
         &window,
         Beginning::PageFlags,

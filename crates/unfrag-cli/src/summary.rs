@@ -82,7 +82,19 @@ pub fn run(args: &Args) -> Result<()> {
             "standard input".to_owned(),
         ),
         false => (
-            recordings::streamed(&args.file, &[], args.release.as_deref(), &window, beginning)?,
+            match args.profile {
+                // That reads them twice.
+                true => recordings::streamed(
+                    &args.file,
+                    &[],
+                    args.release.as_deref(),
+                    &window,
+                    beginning,
+                )?,
+                false => {
+                    recordings::read_once(&args.file, args.release.as_deref(), &window, beginning)?
+                }
+            },
             args.file.display().to_string(),
         ),
     };

@@ -16,6 +16,35 @@ use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
 use unfrag::arena::Arena;
 
+/// The tables of a manager in its caller's memory, all zeroes.
+pub(crate) struct Tables<'m> {
+    pub meta: &'m [FrameMeta],
+    pub blocks: &'m [BlockMeta],
+    pub zones: &'m mut [Zone],
+    pub lrus: &'m mut [LruLists],
+    pub nodes: &'m mut [Node],
+    pub lists: &'m mut [ZoneList],
+    pub sets: &'m mut [CpuZone],
+}
+
+impl<'m> Tables<'m> {
+    /// Takes them from `memory`, which is large enough for [`Plan::layout`].
+    pub fn new(plan: &Plan, memory: &'m mut [u64]) -> Result<Tables<'m>, ConfigError> {
+        let words = plan.layout().words;
+        let memory = memory.get_mut(..words).ok_or(ConfigError::Memory(words))?;
+        let mut arena = Arena::new(memory);
+        Ok(Tables {
+            meta: arena.table(plan.map.len() as usize),
+            blocks: arena.table(plan.blocks),
+            zones: arena.checked_table(plan.zones),
+            lrus: arena.checked_table(plan.zones),
+            nodes: arena.checked_table(plan.nodes),
+            lists: arena.checked_table(plan.lists),
+            sets: arena.table(plan.sets),
+        })
+    }
+}
+
 impl<'m, H: Host> Manager<'m, H> {
     /// Makes a manager in `memory` (at least [`layout`](crate::layout)`(config).words` words, of any
     /// content), all of whose frames are reserved.
@@ -25,16 +54,15 @@ impl<'m, H: Host> Manager<'m, H> {
         memory: &'m mut [u64],
     ) -> Result<Self, ConfigError> {
         let plan = Plan::new(config)?;
-        let words = plan.layout().words;
-        let memory = memory.get_mut(..words).ok_or(ConfigError::Memory(words))?;
-        let mut arena = Arena::new(memory);
-        let meta: &[FrameMeta] = arena.table(plan.map.len() as usize);
-        let blocks: &[BlockMeta] = arena.table(plan.blocks);
-        let zones: &mut [Zone] = arena.checked_table(plan.zones);
-        let lrus: &mut [LruLists] = arena.checked_table(plan.zones);
-        let nodes: &mut [Node] = arena.checked_table(plan.nodes);
-        let lists: &mut [ZoneList] = arena.checked_table(plan.lists);
-        let sets: &mut [CpuZone] = arena.table(plan.sets);
+        let Tables {
+            meta,
+            blocks,
+            zones,
+            lrus,
+            nodes,
+            lists,
+            sets,
+        } = Tables::new(&plan, memory)?;
         sets.fill_with(CpuZone::new);
         lrus.fill_with(LruLists::new);
 

@@ -2,7 +2,7 @@
 
 use crate::frame::{
     CpuId, FrameIx, FrameKind, Geometry, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
-    Order, OwnerId, PageFlags, Pfn, ZoneConfig, ZoneId,
+    Order, OwnerId, PageFlags, Pfn, Span, ZoneConfig, ZoneId,
 };
 use crate::host::Host;
 use crate::kernel::{Rules, Sysctl};
@@ -363,6 +363,36 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         self,
         zone: ZoneId,
     ) -> impl Iterator<Item = (Pfn, MigrateType, BlockView)> + use<'a, 'm, H> {
+        self.block_spans(zone).map(move |(first, of_zone)| {
+            let view = self.block_view(of_zone.start, of_zone.end);
+            let mt = self.manager.frames.block_type(first);
+            (self.manager.map.pfn(first), mt, view)
+        })
+    }
+
+    /// The pageblocks of a zone, without its holes: first frame, type, and the frames of allocations by type of the request.
+    /// Where they are [counted](crate::lab::Lab::count_uses), no frame is looked at.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    #[cfg(feature = "lab")]
+    pub fn uses(
+        self,
+        zone: ZoneId,
+    ) -> impl Iterator<Item = (Pfn, MigrateType, [u32; NR_TYPES])> + use<'a, 'm, H> {
+        let frames = &self.manager.frames;
+        self.block_spans(zone).map(move |(first, of_zone)| {
+            let used = match frames.uses {
+                // In one that two zones share, those of both are counted together.
+                Some(uses) if !frames.is_shared(first) => uses.of(first),
+                _ => self.block_view(of_zone.start, of_zone.end).used,
+            };
+            (self.manager.map.pfn(first), frames.block_type(first), used)
+        })
+    }
+
+    /// The pageblocks of a zone, without its holes: the first frame, and the frames that are the zone's.
+    fn block_spans(self, zone: ZoneId) -> impl Iterator<Item = (FrameIx, Span)> + use<'a, 'm, H> {
         let span = self.manager.zone(zone).span;
         let order = self.manager.frames.geometry.block_order;
         let mut at = span.start.head(order);
@@ -375,9 +405,11 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
             }
             let first = at;
             at = at.plus(order.frames());
-            let view = self.block_view(first.max(span.start), at.min(span.end));
-            let mt = self.manager.frames.block_type(first);
-            Some((self.manager.map.pfn(first), mt, view))
+            let of_zone = Span {
+                start: first.max(span.start),
+                end: at.min(span.end),
+            };
+            Some((first, of_zone))
         })
     }
 

@@ -2,13 +2,17 @@
 //! recording has. With feature `lab`.
 
 use crate::compact::{Compaction, Control, Mode, Outcome};
-use crate::frame::{FrameKind, MigrateType, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::config::ConfigError;
+use crate::frame::{
+    FrameIx, FrameKind, MigrateType, NodeId, Order, Pfn, State, UseTable, Uses, ZoneId, ZoneKind,
+};
 use crate::host::Host;
 use crate::kernel::Sysctl;
 use crate::lru::ISOLATED;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
 use crate::restore::{Edit, RestoreError};
+use unfrag::arena::{Arena, LINE, room};
 
 impl<'m, H: Host> Manager<'m, H> {
     /// Operations for replays and experiments.
@@ -54,6 +58,31 @@ impl RunRequest {
 }
 
 impl<'m, H: Host> Lab<'_, 'm, H> {
+    /// Words of memory that [`count_uses`](Self::count_uses) takes.
+    pub fn use_words(&self) -> usize {
+        let blocks = self.manager.frames.blocks();
+        // Aligning the table may take up to one line.
+        (LINE + room::<Uses>(blocks)).div_ceil(8)
+    }
+
+    /// Counts from now on how many frames of each pageblock are in use ([`Inspect::uses`](crate::inspect::Inspect::uses)),
+    /// in `memory` of [`use_words`](Self::use_words) words of any content.
+    ///
+    /// # Errors
+    /// [`ConfigError::Memory`], if the memory is too small.
+    pub fn count_uses(&mut self, memory: &'m mut [u64]) -> Result<(), ConfigError> {
+        let words = self.use_words();
+        let memory = memory.get_mut(..words).ok_or(ConfigError::Memory(words))?;
+        let frames = &mut self.manager.frames;
+        let uses: &[Uses] = Arena::new(memory).table(frames.blocks());
+        let uses = UseTable::new(uses, frames.geometry.block_order);
+        for ix in FrameIx(0).until(FrameIx(self.manager.map.len())) {
+            uses.change(ix, State::TAIL, frames.state(ix));
+        }
+        frames.uses = Some(uses);
+        Ok(())
+    }
+
     /// A run of compaction by itself, outside an allocation. A block that comes together for it is freed by
     /// [`Compaction::abort`].
     pub fn compaction(&self, run: &RunRequest) -> Compaction {

@@ -37,7 +37,7 @@
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
 //! - [`contig`]: claiming ranges and contiguous runs of any size; memory offline and online.
-//! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
+//! - [`inspect`], [`validate`], [`restore`], `lab`, `twin`: reading, checking, rebuilding and doubling the state.
 //!
 //! # One allocation
 //! From the call to the frame, with the file of each step:
@@ -91,6 +91,8 @@ pub mod source;
 pub mod stat;
 pub mod trace;
 mod tracer;
+#[cfg(feature = "lab")]
+mod twin;
 pub mod validate;
 pub mod zone;
 

@@ -8,7 +8,7 @@ use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// A node. It lives in the caller's memory, so its layout has no gaps.
-#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Node {
     /// Pages that kswapd has freed.

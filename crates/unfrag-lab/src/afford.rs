@@ -6,6 +6,7 @@
 //!
 //! Invariant: nothing that is computed depends on what is free here; only whether it is refused does.
 
+use crate::error::{self, Asked, Error, Remedy};
 use crate::host;
 use crate::report::number::bytes;
 use std::fs;
@@ -64,6 +65,17 @@ pub(crate) fn zeroed(words: usize) -> Option<Vec<u64>> {
     memory.try_reserve_exact(words).ok()?;
     memory.resize(words, 0);
     Some(memory)
+}
+
+/// The same for a model.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn model(words: usize) -> error::Result<Vec<u64>> {
+    zeroed(words).ok_or_else(|| {
+        Error::option(Asked::Memory, "there is no memory for this model")
+            .remedy(Remedy::Other(Asked::Memory))
+    })
 }
 
 /// Bytes that this process may still take: what is available on this host, in its control group, and in its address

@@ -1,4 +1,4 @@
-//! Traces of any length are imported in bounded memory.
+//! Traces of any length are imported, and summed up, in bounded memory.
 //!
 //! The traces are made here, of two million events; `UNFRAG_TEST_EVENTS=300000000` makes them longer.
 
@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Most MiB that an import may take, whatever its length.
 const MOST_MIB: u64 = 300;
+/// The same of a summary, which keeps no event.
+const MOST_SUMMARY_MIB: u64 = 160;
 /// CPUs, and nanoseconds from one event of a CPU to the next.
 const CPUS: u64 = 2;
 const STEP: u64 = 500;
@@ -90,7 +92,7 @@ fn write_text(path: &Path, events: u64) {
 }
 
 #[test]
-fn a_trace_of_any_length_is_imported_in_bounded_memory() {
+fn a_trace_of_any_length_is_imported_and_summed_up_in_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let n = events();
     let (dat, text) = (dir.path().join("trace.dat"), dir.path().join("trace.txt"));
@@ -107,6 +109,14 @@ fn a_trace_of_any_length_is_imported_in_bounded_memory() {
         let rate = m.stdout.lines().last().unwrap_or_default();
         eprintln!("{}: {} MiB; {rate}", trace.display(), m.mib);
         assert!(m.mib <= MOST_MIB, "{} MiB of {MOST_MIB}", m.mib);
+        let m = measured(&["summary", trace.to_str().unwrap(), "--release", "6.1.0"]);
+        eprintln!("{}: {} MiB for a summary", trace.display(), m.mib);
+        assert!(m.stdout.contains("events in"), "{}", m.stdout);
+        assert!(
+            m.mib <= MOST_SUMMARY_MIB,
+            "{} MiB of {MOST_SUMMARY_MIB}",
+            m.mib
+        );
         std::fs::remove_file(trace).unwrap();
         let mut file = unfrag_linux::file::Reader::open(&output).unwrap();
         let read: u64 = file.parts().map(|p| p.events).sum();

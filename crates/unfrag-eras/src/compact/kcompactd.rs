@@ -23,6 +23,8 @@ pub const CHECK_INTERVAL_MS: u32 = 500;
 
 /// The daemon of one node. It holds pages between two steps: it ends by [`abort`](Kcompactd::abort).
 #[derive(Debug)]
+// For the twin of a manager, in which it holds the same again.
+#[cfg_attr(feature = "lab", derive(Clone))]
 #[must_use = "it holds frames until it is aborted"]
 pub struct Kcompactd {
     node: NodeId,

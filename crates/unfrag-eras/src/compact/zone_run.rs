@@ -26,6 +26,8 @@ use crate::trace::Event;
 ///
 /// It holds pages between two steps: one that is not driven to its end has to be [aborted](Compaction::abort).
 #[derive(Debug)]
+// For the twin of a manager, in which it holds the same again.
+#[cfg_attr(feature = "lab", derive(Clone))]
 #[must_use = "it holds frames until it is done or aborted"]
 pub struct Compaction {
     pub(super) c: Control,

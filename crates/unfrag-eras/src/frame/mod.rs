@@ -6,13 +6,16 @@
 //! [`unfrag::frame`].
 //!
 //! - `ids`: numbers of zones, pageblocks and sets of LRU lists. `zone_kind`, `page_flags`: what zones and pages may be.
-//! - `state`: the state of a frame, packed in one word. `table`: 16 bytes a frame. `map`: which frames it covers.
+//! - `state`: the state of a frame, packed in one word. `table`: 16 bytes a frame. `map`: which frames it covers. `uses`: how
+//!   much of each pageblock is in use.
 
 mod ids;
 mod map;
 mod page_flags;
 mod state;
 mod table;
+#[cfg(feature = "lab")]
+mod uses;
 mod zone_kind;
 
 pub(crate) use ids::LruId;
@@ -29,4 +32,6 @@ pub use unfrag::frame::{
     COSTLY_ORDER, CpuId, Geometry, HUGE_ORDER, MAX_BLOCK, MAX_MAX_ORDER, MAX_ORDER, MigrateType,
     NR_ORDERS, NR_TYPES, NodeId, ORDER_SLOTS, Order, Pfn,
 };
+#[cfg(feature = "lab")]
+pub(crate) use uses::{UseTable, Uses};
 pub use zone_kind::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};

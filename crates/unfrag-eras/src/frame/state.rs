@@ -132,6 +132,19 @@ impl State {
     pub const fn kind(self) -> FrameKind {
         FrameKind::from_bits(KIND.get(self.0))
     }
+    /// Whether it heads a block in use.
+    #[cfg(feature = "lab")]
+    #[inline]
+    pub const fn heads_use(self) -> bool {
+        KIND.get(self.0) == FrameKind::Used as u32
+    }
+    /// Whether as many frames are in use by it as by another, for requests of the same type.
+    #[cfg(feature = "lab")]
+    #[inline]
+    pub const fn has_same_use(self, other: State) -> bool {
+        let decides = KIND.mask() | ORDER.mask() | TYPE.mask();
+        (self.0 ^ other.0) & decides == 0
+    }
     /// Whether it heads a block on a buddy list.
     #[inline]
     pub const fn is_buddy(self) -> bool {

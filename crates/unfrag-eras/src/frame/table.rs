@@ -13,6 +13,8 @@ use super::ids::{LruId, Pageblock, ZoneId};
 #[cfg(doc)]
 use super::state::FrameKind;
 use super::state::{OwnerId, State};
+#[cfg(feature = "lab")]
+use super::uses::UseTable;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use unfrag::frame::{FrameIx, Geometry, MigrateType, Order};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
@@ -81,6 +83,11 @@ impl<'m> Table<'m> {
     pub fn meta(self, ix: FrameIx) -> &'m FrameMeta {
         &self.0[ix.index()]
     }
+    /// The same, if there is such a frame.
+    #[inline]
+    pub fn get(self, ix: FrameIx) -> Option<&'m FrameMeta> {
+        self.0.get(ix.index())
+    }
     #[inline]
     pub fn state(self, ix: FrameIx) -> State {
         State(self.0[ix.index()].state.load(Relaxed))
@@ -116,6 +123,9 @@ pub(crate) struct Frames<'m> {
     spans: [Span; MAX_ZONES],
     /// The LRU lists of each zone, for these pageblocks.
     lrus: [LruId; MAX_ZONES],
+    /// Frames in use by pageblock, if they are counted.
+    #[cfg(feature = "lab")]
+    pub uses: Option<UseTable<'m>>,
 }
 
 impl<'m> Frames<'m> {
@@ -139,6 +149,31 @@ impl<'m> Frames<'m> {
             geometry,
             spans: [none; MAX_ZONES],
             lrus: [LruId(0); MAX_ZONES],
+            #[cfg(feature = "lab")]
+            uses: None,
+        }
+    }
+
+    /// The same in other tables of the same sizes; what is in use is not counted there.
+    #[cfg(feature = "lab")]
+    pub fn copied<'n>(&self, meta: &'n [FrameMeta], blocks: &'n [BlockMeta]) -> Frames<'n> {
+        let copy = |to: &AtomicU32, from: &AtomicU32| to.store(from.load(Relaxed), Relaxed);
+        for (to, from) in meta.iter().zip(self.table.0) {
+            copy(&to.next, &from.next);
+            copy(&to.prev, &from.prev);
+            copy(&to.key, &from.key);
+            copy(&to.state, &from.state);
+        }
+        for (to, from) in blocks.iter().zip(self.blocks) {
+            copy(&to.0, &from.0);
+        }
+        Frames {
+            table: Table(meta),
+            blocks,
+            geometry: self.geometry,
+            spans: self.spans,
+            lrus: self.lrus,
+            uses: None,
         }
     }
 
@@ -170,6 +205,12 @@ impl<'m> Frames<'m> {
         }
     }
 
+    /// Entries of the table of pageblocks.
+    #[cfg(feature = "lab")]
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Address of the frame table.
     pub fn address(&self) -> usize {
         self.table.0.as_ptr().addr()
@@ -181,6 +222,10 @@ impl<'m> Frames<'m> {
     }
     #[inline]
     pub fn set_state(&self, ix: FrameIx, state: State) {
+        #[cfg(feature = "lab")]
+        if let Some(uses) = self.uses {
+            uses.change(ix, self.state(ix), state);
+        }
         self.table.set_state(ix, state);
     }
     /// Owner of a frame, and the key that it stored; key 0 without an owner.

@@ -46,7 +46,7 @@ impl Refaults {
 
 /// The generations of a zone or of a node, in the order anonymous pages, page cache. They live in the caller's memory, so
 /// their layout has no gaps.
-#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Generations {
     /// Number of the youngest generation.

@@ -14,7 +14,7 @@ pub(crate) const DEF_PRIORITY: u8 = 12;
 pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
 
 /// The LRU lists of a zone, or of a node. They live in the caller's memory, so their layout has no gaps.
-#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct LruLists {
     /// Pages to scan that were too few for a batch, by list (`nr_saved_scan`).

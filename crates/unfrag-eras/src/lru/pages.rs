@@ -64,6 +64,16 @@ impl PagesMut<'_, '_> {
         }
     }
 
+    /// Prefetches the records of the pages before and behind a page on its list.
+    #[inline]
+    pub fn prefetch_beside(&self, pfn: Pfn) {
+        if let Some(ix) = self.map.ix(pfn) {
+            let table = self.frames.table;
+            let beside = [table.next(ix), table.prev(ix)].map(|ix| table.get(ix));
+            beside.into_iter().flatten().for_each(prefetch);
+        }
+    }
+
     /// Sets the owner of a block in use, and the key by which that owner finds it. Evictions and moves report
     /// both; a free clears them. The record of a frame in use belongs to its holder, so no lock is needed.
     /// Returns false if no block in use begins at `pfn`.

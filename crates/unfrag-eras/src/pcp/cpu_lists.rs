@@ -30,7 +30,7 @@ pub const fn list_index(order: Order, mt: MigrateType) -> usize {
 
 /// The lists and the counter of one CPU for one zone. They fill whole cache lines, so that two CPUs share
 /// none.
-#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct CpuZone {
     pub lists: CpuLists,
@@ -52,7 +52,7 @@ impl CpuZone {
 }
 
 /// The lists of one CPU for one zone.
-#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct CpuLists {
     pub(super) lists: [List; NR_LISTS],

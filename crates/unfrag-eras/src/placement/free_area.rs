@@ -11,7 +11,7 @@ use crate::kernel::{Placement, Rules};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// The free frames of one zone.
-#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct FreeArea {
     pub(super) lists: Lists,

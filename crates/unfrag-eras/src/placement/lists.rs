@@ -33,7 +33,7 @@ pub(crate) struct FreeBlock {
 /// No block is kept aside: above every order.
 const NO_LIMIT: u8 = u8::MAX;
 
-#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct Lists {
     free_pages: u64,

@@ -11,7 +11,7 @@ use crate::placement::{FreeArea, V19Stats};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// The state of a zone. It lives in the caller's memory, so its layout has no gaps.
-#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Zone {
     pub free_area: FreeArea,

@@ -109,6 +109,23 @@ impl<'m> ZoneLists<'m> {
         }
     }
 
+    /// The same in other room of the same size.
+    #[cfg(feature = "lab")]
+    pub fn copied<'n>(&self, room: &'n mut [ZoneList]) -> ZoneLists<'n> {
+        room.copy_from_slice(self.lists);
+        ZoneLists {
+            nodes: self.nodes,
+            count: self.count,
+            lists: room,
+        }
+    }
+
+    /// How many lists there are.
+    #[cfg(feature = "lab")]
+    pub fn len(&self) -> usize {
+        self.lists.len()
+    }
+
     #[inline]
     fn slot(&self, node: NodeId) -> usize {
         if self.nodes[0] == node {

@@ -3,13 +3,16 @@
 //! Invariant: the format is decided by what a file begins with, never by its name.
 
 use crate::error::{Error as LabError, Remedy, Result};
-use crate::input::{EventSource, FileEvents, Input};
+use crate::input::{EventSource, FileEvents, Input, TraceEvents};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Beginning, Covered, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
+
+/// Bytes of a trace up to which reading it into memory is better than reading it twice.
+const SHORT: u64 = 2 << 20;
 
 /// Whether a file is an `.unfrag` file. What is no regular file is none: its first bytes can be read
 /// but once.
@@ -33,7 +36,7 @@ pub struct Streamed {
     /// All but its events, if those stay in their file.
     pub recording: Recording,
     /// `None` where the recording holds its events.
-    events: Option<FileEvents>,
+    events: Option<Box<dyn EventSource>>,
     /// What the window is, if one was chosen.
     pub covered: Option<Covered>,
 }
@@ -65,7 +68,7 @@ impl Streamed {
     /// The input of what takes so much memory for what it makes of the events, in bytes.
     pub fn input(&self, budget: u64) -> Input<'_> {
         let events: &dyn EventSource = match &self.events {
-            Some(events) => events,
+            Some(events) => &**events,
             None => &self.recording.events,
         };
         let from = self.covered.as_ref().map_or(0, |c| c.times().start);
@@ -128,9 +131,36 @@ pub fn streamed(
     let (recording, events, covered) = FileEvents::open(path, window, beginning)?;
     Ok(Streamed {
         recording: of_release(recording, release),
-        events: Some(events),
+        events: Some(Box::new(events)),
         covered: Some(covered),
     })
+}
+
+/// The same for what reads the events but once: those of a long trace stay in it, too, where the window is the whole of it.
+///
+/// # Errors
+/// As there.
+pub fn read_once(
+    path: &Path,
+    release: Option<&str>,
+    window: &Window,
+    beginning: Beginning,
+) -> Result<Streamed> {
+    let is_long = fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() > SHORT);
+    if is_long
+        && window.is_all()
+        && is_raw(path, &[])?
+        && let Some((recording, events)) = TraceEvents::open(path, release)?
+    {
+        let recording = of_release(recording, release);
+        let covered = segments::whole(&recording, events.span());
+        return Ok(Streamed {
+            recording,
+            events: Some(Box::new(events)),
+            covered: Some(covered.map_err(|e| e.in_file(path))?),
+        });
+    }
+    streamed(path, &[], release, window, beginning)
 }
 
 /// A recording that says which kernel it is of, if either does.

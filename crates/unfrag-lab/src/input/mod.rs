@@ -12,6 +12,7 @@ mod file_events;
 pub(crate) mod running_sum;
 mod source;
 pub mod store;
+mod trace_events;
 
 use crate::error::{Error, Result};
 use crate::geometry::recorded::{Question, RecordedGeometry};
@@ -21,6 +22,7 @@ pub use source::EventSource;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Room;
+pub use trace_events::TraceEvents;
 use unfrag_eras::Geometry;
 use unfrag_linux::event::{At, Kind, Page, Tracker, Unreadable, walk};
 use unfrag_linux::file::{Common, Wanted};

@@ -275,8 +275,11 @@ fn modelled_reclaim_takes_what_the_kernel_took() {
     // The middle of many; that of a single replay varies by 0.2 with kswapd's phase (docs/accuracy.md).
     let skill = |a: &Accuracy| a.free_pages_error.skill.expect("some error");
     let exact = skill(accuracy(&report));
-    let counts = report.kernels[0].accuracy_from_counts.as_ref();
-    let counts = skill(counts.expect("a start from counts"));
+    // Beside the answer from an exact start there is one replay from counts.
+    let one = report.kernels[0].accuracy_from_counts.as_ref();
+    let one = skill(one.expect("a start from counts"));
+    assert!(one >= 0.3, "{one}");
+    let counts = skill(accuracy(&run(rec, StartChoice::Counts, Mode::Predict)));
     println!("skill of free pages {exact:.2}, from counts {counts:.2}");
     assert!(exact >= 0.6 && counts >= 0.6, "{exact} {counts}");
     let of = &report.kernels[0].ensemble;

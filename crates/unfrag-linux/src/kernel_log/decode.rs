@@ -59,6 +59,14 @@ impl Decoder {
             }
             most => &bytes[most..],
         };
+        if let Some(text) = self.as_it_is(bytes) {
+            sink(Clean {
+                number,
+                text: text.to_owned(),
+                ..Clean::default()
+            });
+            return;
+        }
         let text = String::from_utf8_lossy(bytes);
         let plain = plain(text.trim_end());
         let Some(plain) = self.unwrap_mail(plain) else {
@@ -97,16 +105,38 @@ impl Decoder {
         });
     }
 
-    /// A field of the journal, as `-o export` and `-o verbose` write them: the message, or `None` for another field.
-    fn field(&mut self, text: &str) -> Option<Option<String>> {
-        let name = text
-            .bytes()
-            .take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
-            .count();
-        if name < 3 || !text.as_bytes()[0].is_ascii_uppercase() && text.as_bytes()[0] != b'_' {
+    /// The text of a line in which there is nothing to decode, as of most: it is as it is, but for blanks at its end.
+    fn as_it_is<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
+        let bytes = bytes.trim_ascii_end();
+        let seen = bytes
+            .iter()
+            .fold(0, |seen, &b| seen | LOOKS[usize::from(b)]);
+        if seen & DECODED != 0 || self.may_be_sum || !self.soft.is_empty() {
             return None;
         }
-        let (name, rest) = text.split_at(name);
+        let has = |words: &[u8]| memchr::memmem::find(bytes, words).is_some();
+        if seen & QUOTED != 0 && has(QUOTED_PRINTABLE.as_bytes()) {
+            return None;
+        }
+        let is_mails = || {
+            self.is_quoted_printable
+                || bytes.ends_with(b"=")
+                || bytes.ends_with(b"=20")
+                || has(b"=3D")
+        };
+        let text = std::str::from_utf8(bytes).ok()?;
+        let is_field = || field_name(text.trim_start_matches(['>', ' '])).is_some();
+        match seen & EQUALS != 0 {
+            true if is_mails() || is_field() => None,
+            false if text.ends_with("MESSAGE") => None,
+            _ => Some(text),
+        }
+    }
+
+    /// A field of the journal, as `-o export` and `-o verbose` write them: the message, or `None` for another field.
+    fn field(&mut self, text: &str) -> Option<Option<String>> {
+        let name = field_name(text)?;
+        let rest = &text[name.len()..];
         if text == "MESSAGE" {
             self.length_bytes = LENGTH;
             return Some(None);
@@ -131,7 +161,7 @@ impl Decoder {
     /// Undoes quoted-printable; `None` while the line goes on.
     fn unwrap_mail<'a>(&mut self, text: Cow<'a, str>) -> Option<Cow<'a, str>> {
         self.is_quoted_printable |=
-            text.contains("=3D") || text.ends_with("=20") || text.contains("quoted-printable");
+            text.contains("=3D") || text.ends_with("=20") || text.contains(QUOTED_PRINTABLE);
         if self.may_be_sum {
             self.may_be_sum = false;
             let is_sum = text
@@ -163,6 +193,42 @@ impl Decoder {
             false => text,
         })
     }
+}
+
+/// What a mail says of itself if its lines are encoded.
+const QUOTED_PRINTABLE: &str = "quoted-printable";
+
+/// A byte that is decoded, or tells how others are.
+const DECODED: u8 = 1;
+/// A sign that decides in some places.
+const EQUALS: u8 = 2;
+/// The first letter of [`QUOTED_PRINTABLE`].
+const QUOTED: u8 = 4;
+
+/// What each byte of a line means to the decoder; 0 where it stands for itself.
+const LOOKS: [u8; 256] = {
+    let mut looks = [DECODED; 256];
+    let mut b = 0x20;
+    while b < 0x7f {
+        looks[b] = match b as u8 {
+            b'&' | b'<' | b'^' | b'"' | b'}' | b'`' | b'~' => DECODED,
+            b'=' => EQUALS,
+            b'q' => QUOTED,
+            _ => 0,
+        };
+        b += 1;
+    }
+    looks
+};
+
+/// The name that a field of the journal would have: capital letters, at least three.
+fn field_name(text: &str) -> Option<&str> {
+    let name = text
+        .bytes()
+        .take_while(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+        .count();
+    let begins = |b: &u8| b.is_ascii_uppercase() || *b == b'_';
+    (name >= 3 && text.as_bytes().first().is_some_and(begins)).then(|| &text[..name])
 }
 
 /// Gives the lines of a record.
@@ -344,6 +410,35 @@ mod tests {
             ["[ 1.500000] x"]
         );
         assert_eq!(texts(&["^[[33m[ 1.500000]^[[0m x^M"]), ["[ 1.500000] x"]);
+    }
+
+    /// Lines that pass as they are, and those that do not, each behind each other.
+    #[test]
+    fn a_line_without_signs_passes_as_it_is() {
+        for line in [
+            "",
+            "usb 1-1: new",
+            "  a > b | c  \r",
+            "MESSAGES of a b",
+            "irq: a=3 b",
+            "AB=c",
+        ] {
+            let text = line.trim_end();
+            let alone = |before: &[&str]| {
+                let mut all = before.to_vec();
+                all.push(line);
+                texts(&all)
+            };
+            assert_eq!(alone(&[]), [text]);
+            let before = "x".repeat(71) + "=";
+            assert_eq!(alone(&[&before]), ["x".repeat(71) + text]);
+            let mails = alone(&["Content-Transfer-Encoding: quoted-printable"]);
+            assert_eq!(mails[1], text);
+        }
+        assert_eq!(texts(&["a=3Db", "c=2Fd=zz"]), ["a=b", "c/d=zz"]);
+        assert_eq!(texts(&["__CURSOR=s", "MESSAGE=a b"]), ["a b"]);
+        assert!(texts(&["MESSAGE"]).is_empty());
+        assert!(texts(&["> MESSAGE"]).is_empty());
     }
 
     #[test]

@@ -7,18 +7,20 @@ use super::decode::Decoder;
 use super::envelope::strip;
 use super::phrases::searcher;
 use aho_corasick::AhoCorasick;
-use memchr::{memchr, memrchr};
+use memchr::memmem::Finder;
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use std::io::{self, Read};
+use std::sync::LazyLock;
 
 /// Bytes of a line that are looked at.
 const MOST: usize = 16 << 10;
 
-/// Signs without which no line is a kernel's: only lines with one are looked at.
-const SIGNS: [&str; 9] = [
+/// Signs without which no line is a kernel's: only lines with one of these words or marks, or with a bracket that is not
+/// that of a process's number, are looked at.
+const SIGNS: [&str; 7] = [
     "kern",
-    "[",
-    "<",
-    ";",
+    // A bracket, where a mailer encoded it.
+    "=5B",
     "Linux version ",
     "-- ",
     // Hours of a date in one word.
@@ -26,6 +28,9 @@ const SIGNS: [&str; 9] = [
     "T1",
     "T2",
 ];
+
+/// The marks among them: of a level, and of a record of the ring buffer.
+const MARKS: [u8; 2] = [b'<', b';'];
 
 /// A text that is looked at as it is read, until a line of a kernel is found.
 pub struct Watched<R> {
@@ -75,14 +80,38 @@ impl<R: Read> Watched<R> {
     }
 
     /// Looks for a line of a kernel among whole ones.
-    fn find(&mut self, mut lines: &[u8]) {
-        while let Some(found) = self.signs.find(lines).filter(|_| !self.is_found) {
-            let from = memrchr(b'\n', &lines[..found.start()]).map_or(0, |at| at + 1);
-            let behind = memchr(b'\n', &lines[from..]).map_or(lines.len(), |at| from + at + 1);
-            self.is_found = is_line_of_kernel(&lines[from..behind]);
-            lines = &lines[behind..];
+    fn find(&mut self, lines: &[u8]) {
+        let word = |from: usize| Some(from + self.signs.find(&lines[from..])?.start());
+        let mark = |from: usize| Some(from + memchr2(MARKS[0], MARKS[1], &lines[from..])?);
+        let bracket = |from: usize| bracket(lines, from);
+        let finders: [&dyn Fn(usize) -> Option<usize>; 3] = [&word, &mark, &bracket];
+        let mut next = finders.map(|find| find(0));
+        while let Some(at) = next.into_iter().flatten().min() {
+            let from = memrchr(b'\n', &lines[..at]).map_or(0, |at| at + 1);
+            let behind = memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end + 1);
+            if is_line_of_kernel(&lines[from..behind]) {
+                self.is_found = true;
+                return;
+            }
+            for (next, find) in next.iter_mut().zip(finders) {
+                if next.is_some_and(|next| next < behind) {
+                    *next = find(behind);
+                }
+            }
         }
     }
+}
+
+/// The next bracket from a place on that does not hold a number alone. Programs write their process's number so, and a
+/// kernel nothing that it is told by.
+fn bracket(lines: &[u8], from: usize) -> Option<usize> {
+    let brackets = memchr_iter(b'[', &lines[from..]);
+    let is_no_number = |&at: &usize| {
+        let mut inside = lines[at + 1..].iter();
+        let digits = inside.position(|b| !b.is_ascii_digit());
+        digits.is_none_or(|n| n == 0 || lines[at + 1 + n] != b']')
+    };
+    brackets.map(|at| from + at).find(is_no_number)
 }
 
 impl<R: Read> Read for Watched<R> {
@@ -95,8 +124,10 @@ impl<R: Read> Read for Watched<R> {
 
 fn is_line_of_kernel(line: &[u8]) -> bool {
     let line = &line[..line.len().min(MOST)];
-    let has = |words: &[u8]| memchr::memmem::find(line, words).is_some();
-    let mut is_kernels = has(b"_TRANSPORT") && has(b"kernel");
+    /// A field of the journal that names who wrote a line.
+    static TRANSPORT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("_TRANSPORT"));
+    let mut is_kernels =
+        TRANSPORT.find(line).is_some() && memchr::memmem::find(line, b"kernel").is_some();
     Decoder::default().decode(0, line, &mut |clean| {
         is_kernels |= is_of_kernel(&clean.text);
     });
@@ -181,6 +212,28 @@ mod tests {
             let long = "x".repeat(5 * MOST);
             assert!(has_line(&format!("{long}\n{line}")), "{line}");
         }
+    }
+
+    /// A process's number in brackets says nothing of what else is in its line.
+    #[test]
+    fn a_line_of_a_kernel_is_found_behind_and_between_the_numbers_of_processes() {
+        for line in [
+            "[123] [    1.500000] usb 1-1: new",
+            "[    1.500000] task[77]: new [8]",
+            "[7][    1.500000] usb 1-1: new",
+            "[12] =5B    1.500000=5D a=3Db",
+            "[12] &#91;    1.500000] usb",
+        ] {
+            let alone = has_line(line);
+            let noise = "Feb  9 08:09:39 host-a app[77]: state [1] of [22]\n".repeat(3000);
+            assert!(!has_line(&noise));
+            assert_eq!(
+                has_line(&format!("{noise}{line}\n{noise}")),
+                alone,
+                "{line}"
+            );
+        }
+        assert!(has_line("[    1.500000] task[77]: new [8]"));
     }
 
     #[test]

@@ -20,18 +20,12 @@ pub fn cut(recording: &mut Recording, window: &Window, beginning: Beginning) -> 
     let (Some(&first), Some(&last)) = (events.first(), events.last()) else {
         return keep(&mut recording.snapshots, window);
     };
-    let epoch: Option<&String> = recording.meta.facts.get(EPOCH_OFFSET);
-    let epoch: Option<i64> = epoch.and_then(|n| n.parse().ok());
-    let date = |time: u64| epoch.map_or(time, |o| time.saturating_add_signed(o));
-    let recorded = Recorded {
-        begin: date(first),
-        end: date(last),
-        is_dated: epoch.is_some(),
-    };
-    let mut covered = Covered::of(window, recorded)?;
+    let mut covered = Covered::of(window, recorded(recording, first, last))?;
     if window.is_all() {
         return Ok(covered);
     }
+    let epoch = epoch(recording);
+    let date = |time: u64| epoch.map_or(time, |o| time.saturating_add_signed(o));
     let own = |t: u64| epoch.map_or(t, |o| t.saturating_add_signed(-o));
     let (from, to) = covered.asked();
     let times = from.map_or(0, own)..to.map_or(u64::MAX, own);
@@ -47,6 +41,34 @@ pub fn cut(recording: &mut Recording, window: &Window, beginning: Beginning) -> 
     let inside = |s: &Snapshot| taken(s).is_none_or(|t| kept.contains(&t));
     recording.snapshots.retain(inside);
     Ok(covered)
+}
+
+/// What the whole of a recording is whose events, which are not in it, lie between these times.
+///
+/// # Errors
+/// As of [`cut`] for the whole recording.
+pub fn whole(recording: &Recording, span: Option<(u64, u64)>) -> Result<Covered> {
+    let window = Window::default();
+    match span {
+        Some((first, last)) => Covered::of(&window, recorded(recording, first, last)),
+        None => keep(&mut recording.snapshots.clone(), &window),
+    }
+}
+
+/// Nanoseconds from the clock of the events to dates, where it is known.
+fn epoch(recording: &Recording) -> Option<i64> {
+    recording.meta.facts.get(EPOCH_OFFSET)?.parse().ok()
+}
+
+/// When a recording was made that has events from one time to another.
+fn recorded(recording: &Recording, first: u64, last: u64) -> Recorded {
+    let epoch = epoch(recording);
+    let date = |time: u64| epoch.map_or(time, |o| time.saturating_add_signed(o));
+    Recorded {
+        begin: date(first),
+        end: date(last),
+        is_dated: epoch.is_some(),
+    }
 }
 
 /// Keeps the events within these times, and the gaps between them.

@@ -24,7 +24,7 @@ use crate::file::Wanted;
 use crate::recording::Recording;
 
 pub use covered::{Covered, CoveredData};
-pub use cut::{cut, keep};
+pub use cut::{cut, keep, whole};
 pub use stream::{Open, WindowEvents};
 pub use window::{BOOT, Beginning, EPOCH_OFFSET, Extent, Moment, Window, list};
 

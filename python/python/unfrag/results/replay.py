@@ -429,8 +429,9 @@ class Kernel(Part):
     accuracy: Accuracy | None
     """Against the recorded snapshots; ``None`` unless this is the recorded era."""
     accuracy_from_counts: Accuracy | None
-    """The accuracy from a start by counts, where ``accuracy`` is from the kernel's exact state. The difference is
-    the error of the start."""
+    """The accuracy from a start by counts, where ``accuracy`` is from the kernel's exact state: of one replay, at the
+    recorded pace. The difference from that of such a replay from the exact state, which a note names, is the error of
+    the start."""
     ensemble: Ensemble | None
     """The replays whose medians these numbers are; ``None`` for a single replay."""
     samples: list[Sample]

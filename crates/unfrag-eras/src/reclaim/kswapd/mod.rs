@@ -25,6 +25,8 @@ mod sleep;
 
 /// The daemon of one node. It holds pages between two steps: it ends by [`abort`](Kswapd::abort).
 #[derive(Debug)]
+// For the twin of a manager, in which it holds the same again.
+#[cfg_attr(feature = "lab", derive(Clone))]
 #[must_use = "it holds pages until it is aborted"]
 pub struct Kswapd {
     node: NodeId,

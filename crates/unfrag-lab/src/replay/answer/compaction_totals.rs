@@ -8,16 +8,16 @@ use unfrag_linux::recording::Snapshot;
 type Counters = [(&'static str, u64); 15];
 
 /// The counters of the model between the first and the last snapshot of a replay, and those of the recorded host.
-#[derive(Default)]
-pub(super) struct CompactionTotals {
-    first: Option<(Counters, Option<VmStat>)>,
-    last: Option<(Counters, Option<VmStat>)>,
+#[derive(Clone, Default)]
+pub(super) struct CompactionTotals<'s> {
+    first: Option<(Counters, &'s Snapshot)>,
+    last: Option<(Counters, &'s Snapshot)>,
 }
 
-impl CompactionTotals {
+impl<'s> CompactionTotals<'s> {
     /// The replay is at a snapshot.
-    pub fn at_snapshot(&mut self, sim: &Sim, snap: &Snapshot) {
-        let now = (of_model(sim), of_host(snap));
+    pub fn at_snapshot(&mut self, sim: &Sim, snap: &'s Snapshot) {
+        let now = (of_model(sim), snap);
         if self.first.is_none() {
             self.first = Some(now);
         } else {
@@ -31,11 +31,12 @@ impl CompactionTotals {
         let (Some(first), Some(last)) = (&self.first, &self.last) else {
             return vec![];
         };
+        let hosts = (of_host(first.1), of_host(last.1));
         let mut totals = vec![];
         for (was, is) in first.0.iter().zip(&last.0) {
             let name = is.0;
             totals.push((name.to_string(), is.1 - was.1));
-            if let (Some(a), Some(b)) = (&first.1, &last.1)
+            if let (Some(a), Some(b)) = &hosts
                 && let (Some(a), Some(b)) = (by_zones(a, name), by_zones(b, name))
             {
                 totals.push((format!("{name}_recorded"), b.saturating_sub(a)));

@@ -67,36 +67,61 @@ impl Ensemble {
     }
 }
 
-/// A replay of one of several kernels.
+/// Replays of one of several kernels, which one thread does one after the other.
 pub(crate) struct Job {
     /// Number of the kernel.
     pub kernel: usize,
-    /// What it chooses where nothing is known.
-    pub chance: Chance,
-    /// Whether it is the first member of its ensemble, whose map is kept.
-    pub is_first: bool,
-    /// Whether its snapshots are watched.
+    /// The members of its ensemble, by number, with what they choose where nothing is known.
+    pub members: Vec<(usize, Chance)>,
+    /// Whether their snapshots are watched.
+    pub watched: bool,
+}
+
+/// How the members of an ensemble become jobs.
+pub(crate) struct Parts<'a> {
+    /// How many jobs there are to be, at least, if there are members enough.
+    pub wanted: usize,
+    /// Whether two members begin alike, so that what they have in common is done once in a job.
+    pub alike: &'a dyn Fn(Chance, Chance) -> bool,
+    /// Whether the snapshots of the first member are watched: then it is a job by itself.
     pub watched: bool,
 }
 
 impl Job {
-    /// The members of a kernel's ensemble. The snapshots of the first may be watched.
-    pub(crate) fn ensemble(
-        kernel: usize,
-        chances: &[Chance],
-        watched: bool,
-    ) -> impl Iterator<Item = Job> {
-        chances.iter().enumerate().map(move |(i, &chance)| Job {
+    /// The members of a kernel's ensemble.
+    pub(crate) fn ensemble(kernel: usize, chances: &[Chance], parts: &Parts<'_>) -> Vec<Job> {
+        let job = |members: &[(usize, Chance)], watched| Job {
             kernel,
-            chance,
-            is_first: i == 0,
-            watched: watched && i == 0,
-        })
+            members: members.to_vec(),
+            watched,
+        };
+        let numbered: Vec<_> = chances.iter().copied().enumerate().collect();
+        let (alone, others) = numbered.split_at(usize::from(parts.watched).min(numbered.len()));
+        let mut groups: Vec<Vec<(usize, Chance)>> = vec![];
+        for &member in others {
+            let same = |g: &&mut Vec<_>| {
+                g.first()
+                    .is_some_and(|f: &(_, _)| (parts.alike)(f.1, member.1))
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(member),
+                None => groups.push(vec![member]),
+            }
+        }
+        let pieces = parts.wanted.div_ceil(groups.len().max(1)).max(1);
+        let groups = groups
+            .iter()
+            .flat_map(|g| g.chunks(g.len().div_ceil(pieces)));
+        let alone = (!alone.is_empty()).then(|| job(alone, true));
+        alone
+            .into_iter()
+            .chain(groups.map(|g| job(g, false)))
+            .collect()
     }
 }
 
-/// Does the jobs, each by `one`, as many at a time as `threads` says, and gives their results in order. The caller's
-/// thread does those that are watched, and reports the progress of all.
+/// Does the jobs, each by `one`, as many at a time as `threads` says, and gives the members of all kernels in order. The
+/// caller's thread does those that are watched, and reports the progress of all.
 pub(crate) fn run<F>(
     jobs: &[Job],
     threads: usize,
@@ -104,57 +129,56 @@ pub(crate) fn run<F>(
     watch: &mut dyn Watch,
 ) -> Result<Vec<Member>>
 where
-    F: Fn(&Job, &mut dyn Watch) -> Result<Member> + Sync,
+    F: Fn(&Job, &mut dyn Watch) -> Result<Vec<Member>> + Sync,
 {
     let done = AtomicU64::new(0);
     let mut order: Vec<usize> = (0..jobs.len()).collect();
-    let watches = watch.wants_snapshots();
-    order.sort_by_key(|&i| !(watches && jobs[i].watched));
-    let watched = order
-        .iter()
-        .filter(|&&i| watches && jobs[i].watched)
-        .count();
-    let member = |i: usize, watch: Option<&mut dyn Watch>| {
+    order.sort_by_key(|&i| !jobs[i].watched);
+    let watched = jobs.iter().filter(|j| j.watched).count();
+    let replays = jobs.iter().map(|j| j.members.len() as u64).sum();
+    let members = |i: usize, watch: Option<&mut dyn Watch>| {
         let job = &jobs[order[i]];
         let mut shared = MemberWatch {
             watch,
             watched: job.watched,
             done: &done,
             reported: 0,
-            jobs: jobs.len() as u64,
+            replays,
         };
-        let mut member = one(job, &mut shared);
-        if let (Ok(m), false) = (&mut member, job.is_first) {
-            m.block_map = None;
-        }
-        member
+        one(job, &mut shared)
     };
-    let other = |i| member(i, None);
+    let other = |i| members(i, None);
     let all = each(jobs.len(), watched, threads, other, |i| {
-        member(i, Some(&mut *watch))
+        members(i, Some(&mut *watch))
     });
-    let mut in_order: Vec<_> = order.iter().copied().zip(all).collect();
-    in_order.sort_by_key(|(i, _)| *i);
-    in_order.into_iter().map(|(_, member)| member).collect()
+    let mut in_order = vec![];
+    for (job, members) in order.iter().map(|&i| &jobs[i]).zip(all) {
+        let numbers = job.members.iter().map(|m| (job.kernel, m.0));
+        in_order.extend(numbers.zip(members?));
+    }
+    in_order.sort_by_key(|(number, _)| *number);
+    Ok(in_order.into_iter().map(|(_, member)| member).collect())
 }
 
-/// Passes on what the watch of the ensemble needs of one member.
+/// Passes on what the watch of the ensemble needs of replays that come one after the other.
 struct MemberWatch<'a, 'w> {
     watch: Option<&'a mut (dyn Watch + 'w)>,
     watched: bool,
-    /// Operations that all members have done.
+    /// Operations that all replays have done.
     done: &'a AtomicU64,
-    /// Operations of this member that are in `done`.
+    /// Operations of the replay at hand that are in `done`. What it has in common with the one before counts for each.
     reported: u64,
-    jobs: u64,
+    replays: u64,
 }
 
 impl Watch for MemberWatch<'_, '_> {
     fn progress(&mut self, done: u64, total: u64) {
-        let more = done - std::mem::replace(&mut self.reported, done);
+        let more = done.saturating_sub(self.reported);
+        // With its last operation a replay is over.
+        self.reported = if done < total { done } else { 0 };
         let all = self.done.fetch_add(more, Ordering::Relaxed) + more;
         if let Some(w) = &mut self.watch {
-            w.progress(all, total * self.jobs);
+            w.progress(all, total * self.replays);
         }
     }
 
@@ -349,39 +373,95 @@ mod tests {
         assert_eq!((f.len(), f[0].count), (1, 7));
     }
 
-    fn jobs(members: u32) -> Vec<Job> {
+    fn paced(members: u32) -> Vec<Chance> {
         let chance = |pace| Chance {
             pace,
+            turned: pace % 2 == 0,
             ..Chance::default()
         };
-        let chances: Vec<Chance> = (1..=members).map(chance).collect();
-        Job::ensemble(0, &chances, true).collect()
+        (1..=members).map(chance).collect()
+    }
+
+    fn jobs(members: u32, wanted: usize, watched: bool) -> Vec<Job> {
+        let parts = Parts {
+            wanted,
+            alike: &|a, b| a.turned == b.turned,
+            watched,
+        };
+        Job::ensemble(0, &paced(members), &parts)
+    }
+
+    #[test]
+    fn each_member_is_in_one_job_with_others_that_begin_alike() {
+        for (members, wanted, watched) in
+            [(1, 1, false), (5, 1, true), (21, 2, false), (21, 8, true)]
+        {
+            let jobs = jobs(members, wanted, watched);
+            assert!(jobs.len() >= wanted.min(members as usize));
+            assert_eq!(jobs.iter().filter(|j| j.watched).count(), watched as usize);
+            let mut all: Vec<_> = jobs.iter().flat_map(|j| &j.members).collect();
+            all.sort_by_key(|m| m.0);
+            let paces: Vec<u32> = all.iter().map(|m| m.1.pace).collect();
+            assert_eq!(paces, (1..=members).collect::<Vec<_>>());
+            for job in &jobs {
+                let is_alike = |m: &(usize, Chance)| m.1.turned == job.members[0].1.turned;
+                assert!(job.members.iter().all(is_alike));
+                assert!(!job.watched || job.members.len() == 1);
+            }
+        }
     }
 
     #[test]
     fn members_are_in_the_order_of_their_paces_on_any_number_of_threads() {
         for threads in [1, 2, 4] {
             let one = |job: &Job, watch: &mut dyn Watch| {
-                watch.progress(10, 10);
-                // The later, the sooner.
-                std::thread::sleep(std::time::Duration::from_millis(
-                    10 / u64::from(job.chance.pace),
-                ));
-                Ok(member(u64::from(job.chance.pace) + 2, 0))
+                let members = job.members.iter().map(|(_, chance)| {
+                    watch.progress(10, 10);
+                    // The later, the sooner.
+                    let ms = 10 / u64::from(chance.pace);
+                    std::thread::sleep(std::time::Duration::from_millis(ms));
+                    member(u64::from(chance.pace) + 2, 0)
+                });
+                Ok(members.collect())
             };
-            let all = run(&jobs(5), threads, one, &mut NoWatch).unwrap();
+            let all = run(&jobs(5, threads, threads == 1), threads, one, &mut NoWatch).unwrap();
             let free: Vec<u64> = all.iter().filter_map(|m| m.totals["frees"]).collect();
             assert_eq!(free, [3, 4, 5, 6, 7]);
         }
     }
 
+    /// Each replay of a job reports from its own beginning, or from where it goes on.
+    #[test]
+    fn progress_ends_with_all_operations_of_all_replays() {
+        struct Last(u64, u64);
+        impl Watch for Last {
+            fn progress(&mut self, done: u64, total: u64) {
+                assert!(done >= self.0);
+                (self.0, self.1) = (done, total);
+            }
+        }
+        let one = |job: &Job, watch: &mut dyn Watch| {
+            watch.progress(4, 10);
+            let members = job.members.iter().map(|_| {
+                for done in [6, 10] {
+                    watch.progress(done, 10);
+                }
+                member(3, 0)
+            });
+            Ok(members.collect())
+        };
+        let mut last = Last(0, 0);
+        run(&jobs(5, 1, false), 1, one, &mut last).unwrap();
+        assert_eq!((last.0, last.1), (50, 50));
+    }
+
     #[test]
     fn an_error_of_any_member_is_that_of_the_ensemble() {
-        let one = |job: &Job, _: &mut dyn Watch| match job.chance.pace {
-            3 => Err(Error::lacking("the third")),
-            _ => Ok(member(9, 0)),
+        let one = |job: &Job, _: &mut dyn Watch| match job.members.iter().any(|m| m.1.pace == 3) {
+            true => Err(Error::lacking("the third")),
+            false => Ok(job.members.iter().map(|_| member(9, 0)).collect()),
         };
-        let e = run(&jobs(3), 2, one, &mut NoWatch).unwrap_err();
+        let e = run(&jobs(3, 3, false), 2, one, &mut NoWatch).unwrap_err();
         assert!(e.to_string().contains("the third"));
     }
 }

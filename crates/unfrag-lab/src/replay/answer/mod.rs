@@ -9,13 +9,14 @@
 //! - [`accuracy`]: the error. `observe`: the check of a recording. `breakdown`: when a replay
 //!   says nothing.
 //! - [`what_if`]: what changes against the recorded kernel, with bars.
-//! - `member`: one run of one kernel. [`ensemble`]: several, pooled, which differ in what is not known (`chance`). `run`: the whole replay: [`replay`].
+//! - `course`: one replay of one kernel under way; `member`: what comes of it. [`ensemble`]: several, pooled, which differ in what is not known (`chance`). `run`: the whole replay: [`replay`].
 
 pub mod accuracy;
 mod block_map;
 mod breakdown;
 mod chance;
 mod compaction_totals;
+mod course;
 pub mod ensemble;
 mod generations;
 mod huge_setting;

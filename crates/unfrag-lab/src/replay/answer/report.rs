@@ -123,8 +123,8 @@ pub struct KernelReport {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Against the recorded snapshots; `null` unless this is the recorded era.
     pub accuracy: Option<Accuracy>,
-    /// The accuracy from a start by counts, where `accuracy` is from the kernel's exact state. The difference
-    /// is the error of the start.
+    /// The accuracy from a start by counts, where `accuracy` is from the kernel's exact state: of one replay, at the recorded
+    /// pace. The difference from that of such a replay from the exact state, which a note names, is the error of the start.
     pub accuracy_from_counts: Option<Accuracy>,
     /// The replays whose medians these numbers are; `null` for a single replay.
     pub ensemble: Option<Ensemble>,

@@ -8,7 +8,8 @@
 use super::accuracy::{Forecast, measure};
 use super::breakdown::breakdown;
 use super::chance::{Chance, chances};
-use super::ensemble::{self, Job};
+use super::course;
+use super::ensemble::{self, Job, Parts};
 use super::member::Member;
 use super::observe::observe;
 use super::options::{LEAST_SHARE, Mode, Options};
@@ -27,9 +28,11 @@ use crate::geometry::{Sizes, large_order};
 use crate::host::Host;
 use crate::input::Input;
 use crate::parallel::{both, threads};
+use crate::replay::causes::clock::Clock;
 use crate::replay::model::{Prepared, resized};
 use crate::replay::start::{StartChoice, zone_facts};
 use crate::report::number::percent;
+use std::sync::Arc;
 use unfrag_linux::share::Share;
 
 /// The share of what the host allocated that is in the events, which has to be enough for what is asked.
@@ -66,17 +69,30 @@ struct Beginning<'r> {
 }
 
 impl<'r> Beginning<'r> {
-    fn new(input: Input<'r>, choice: StartChoice) -> Result<Beginning<'r>> {
-        let prepared = Prepared::new(input, choice)?;
+    fn new(
+        input: Input<'r>,
+        choice: StartChoice,
+        clock: Option<Arc<Clock>>,
+    ) -> Result<Beginning<'r>> {
+        let prepared = Prepared::with_clock(input, choice, clock)?;
         let recorded = prepared.recorded_samples()?;
         Ok(Beginning { prepared, recorded })
     }
 
     /// A kernel that replays from here.
     fn ask<'a>(&'a self, name: &str, options: &'a Options) -> Result<KernelReplay<'a, 'r>> {
+        self.ask_of(options.members.unwrap_or(ensemble::MEMBERS), name, options)
+    }
+
+    /// The same, with so many members where the model reclaims.
+    fn ask_of<'a>(
+        &'a self,
+        asked: u32,
+        name: &str,
+        options: &'a Options,
+    ) -> Result<KernelReplay<'a, 'r>> {
         let question = self.prepared.question(name, options)?;
         let reclaims = question.reclaims(&self.prepared.reclaim);
-        let asked = options.members.unwrap_or(ensemble::MEMBERS);
         ensemble::check(asked)?;
         Ok(KernelReplay {
             from: self,
@@ -135,10 +151,29 @@ impl KernelReplay<'_, '_> {
         Some(compared.what_if(Measured::shipped()))
     }
 
-    /// The report of its members.
-    fn report(&self, mut members: Vec<Member>, what_if: Option<WhatIf>) -> Result<KernelReport> {
+    /// The jobs of its members, `wanted` at least where there are so many members. Its snapshots may be watched.
+    fn jobs(&self, kernel: usize, wanted: usize, watched: bool) -> Vec<Job> {
+        let (of, q) = (&self.from.prepared, &self.question);
+        let parts = Parts {
+            wanted: match course::has_twins(q) {
+                true => wanted,
+                false => self.chances.len(),
+            },
+            alike: &|a, b| course::begins_alike(of, q, a, b),
+            watched,
+        };
+        Job::ensemble(kernel, &self.chances, &parts)
+    }
+
+    /// The report of its members, and the accuracy of the first of them.
+    fn report(
+        &self,
+        mut members: Vec<Member>,
+        what_if: Option<WhatIf>,
+    ) -> Result<(KernelReport, Option<Accuracy>)> {
         let (q, Beginning { prepared, recorded }) = (&self.question, self.from);
         let pooled = members.len() > 1;
+        let of_first = pooled.then(|| members[0].samples.clone());
         let samples = if pooled {
             ensemble::samples(&members)
         } else {
@@ -169,6 +204,10 @@ impl KernelReplay<'_, '_> {
             free_pages_skill: skills(),
         });
         let mut accuracy = judge(&samples);
+        let accuracy_of_first = match of_first {
+            Some(samples) => judge(&samples),
+            None => accuracy.clone(),
+        };
         let first = members.swap_remove(0);
         if let Some(a) = &mut accuracy {
             a.frame_match = prepared.exact.then_some(first.frames);
@@ -198,7 +237,7 @@ impl KernelReplay<'_, '_> {
         if report.broke_down.is_some() {
             report.leave_out_numbers();
         }
-        Ok(report)
+        Ok((report, accuracy_of_first))
     }
 }
 
@@ -218,11 +257,17 @@ fn as_recorded(options: &Options) -> Options {
 }
 
 /// Notes in `report`, which is from the kernel's exact state, by how much the errors of a start by counts differ, which
-/// every host has.
-fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
-    if let (Some(exact), Some(counts)) = (&report.accuracy, &counts.accuracy) {
+/// every host has. Where the report is of several replays, `first` is the accuracy of the first of them, at the recorded
+/// pace: what there is from counts is one such replay.
+fn compare_starts(report: &mut KernelReport, first: Option<&Accuracy>, counts: KernelReport) {
+    if let (true, Some(exact), Some(counts)) = (report.accuracy.is_some(), first, &counts.accuracy)
+    {
+        let of = match report.ensemble {
+            Some(_) => "of one replay at the recorded pace ",
+            None => "",
+        };
         report.notes.push(format!(
-            "Error of the start: from the kernel's exact state the median error of the order distribution is \
+            "Error of the start: from the kernel's exact state the median error {of}of the order distribution is \
              {:.4} and that of free pages {:.4}; from counts, as on an ordinary host, {:.4} and {:.4}.",
             exact.order_distribution_error.median,
             exact.free_pages_error.median,
@@ -269,34 +314,35 @@ fn replay_kernels<'r>(
         _ => None,
     };
     let several = asked.len();
-    for &i in counts.iter().flat_map(|_| &compared) {
-        asked.extend(
-            counts
-                .as_ref()
-                .map(|c| c.ask(&names[i], options))
-                .transpose()?,
-        );
+    if let Some(counts) = &counts {
+        for &i in &compared {
+            asked.push(counts.ask_of(1, &names[i], options)?);
+        }
     }
+    let ensembles = asked.iter().filter(|a| a.chances.len() > 1).count();
+    let wanted = threads().div_ceil(ensembles.max(1));
+    let watches = watch.wants_snapshots();
     let jobs: Vec<Job> = asked
         .iter()
         .enumerate()
-        .flat_map(|(k, asked)| Job::ensemble(k, &asked.chances, k < names.len()))
+        .flat_map(|(k, asked)| asked.jobs(k, wanted, watches && k < names.len()))
         .collect();
     if let Some(bytes) = options.memory {
         let geometry = main.prepared.start.geometry;
         resized(&main.prepared.start.zone_configs(), bytes, geometry)?;
         let (frames, page) = (bytes >> geometry.page_shift, 1 << geometry.page_shift);
-        afford::check_pages(
-            frames,
-            page,
-            afford::MODEL,
-            threads().min(jobs.len()) as u64,
-        )
-        .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
+        let of = |job: &Job| 1 + u64::from(job.members.len() > 1);
+        let mut models: Vec<u64> = jobs.iter().map(of).collect();
+        models.sort_unstable();
+        let most = models.iter().rev().take(threads()).sum();
+        afford::check_pages(frames, page, afford::MODEL, most)
+            .map_err(|e| Error::option(Asked::Memory, e).remedy(Remedy::Other(Asked::Memory)))?;
     }
     let one = |job: &Job, watch: &mut dyn Watch| {
         let KernelReplay { from, question, .. } = &asked[job.kernel];
-        from.prepared.replay_once(question, job.chance, watch)
+        let chances: Vec<Chance> = job.members.iter().map(|m| m.1).collect();
+        let is_drawn = job.members.first().is_some_and(|m| m.0 == 0);
+        course::replay_alike(&from.prepared, question, &chances, is_drawn, watch)
     };
     let mut members = ensemble::run(&jobs, threads(), one, watch)?.into_iter();
     let members = asked
@@ -309,10 +355,11 @@ fn replay_kernels<'r>(
     what_ifs.resize(asked.len(), None);
     let all = asked.iter().zip(members).zip(what_ifs);
     let all = all.map(|((asked, members), what_if)| asked.report(members, what_if));
-    let mut reports = all.collect::<Result<Vec<_>>>()?;
+    let (mut reports, firsts): (Vec<_>, Vec<_>) =
+        all.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let from_counts = reports.split_off(several);
     for (i, counts) in compared.into_iter().zip(from_counts) {
-        compare_starts(&mut reports[i], counts);
+        compare_starts(&mut reports[i], firsts[i].as_ref(), counts);
     }
     withhold(&mut reports, base);
     let own = reports.split_off(names.len()).pop();
@@ -350,10 +397,13 @@ pub fn replay<'r>(
 ) -> Result<Report> {
     let input = input.into();
     let rec = input.recording;
-    let share = share(&input, options)?;
+    // Both starts have the same clock. What is wrong with it is said where it is needed.
+    let (share, clock) = both(|| share(&input, options), || Clock::of(input.clone()));
+    let (share, clock) = (share?, clock.ok().map(Arc::new));
+    let begin = |choice| Beginning::new(input.clone(), choice, clock.clone());
     let (main, counts) = both(
-        || Beginning::new(input.clone(), options.start),
-        || may_compare(&input, options).then(|| Beginning::new(input.clone(), StartChoice::Counts)),
+        || begin(options.start),
+        || may_compare(&input, options).then(|| begin(StartChoice::Counts)),
     );
     let main = main?;
     let ((kernels, own), observed) = match options.mode {

@@ -8,13 +8,9 @@ use crate::replay::model::ReplayHost;
 use crate::replay::start::shown::{MOST_PAGES, by_order, within};
 use std::collections::BTreeMap;
 use unfrag_eras::frame::NR_TYPES;
-use unfrag_eras::inspect::BlockView;
 use unfrag_eras::stat::unusable_index;
-use unfrag_eras::{Geometry, Manager, MigrateType, Order, Pfn};
+use unfrag_eras::{Geometry, Manager, MigrateType, Order};
 use unfrag_linux::recording::Snapshot;
-
-/// A pageblock: first frame, type and content.
-pub type ModelBlock = (Pfn, MigrateType, BlockView);
 
 /// The unusable index at the orders that are reported, 0 to 1.
 fn unusable(free: &[u64], large: u8) -> BTreeMap<String, f64> {
@@ -46,32 +42,22 @@ fn huge_blocks(free: &[u64], large: u8) -> u64 {
 }
 
 /// The model's state.
-pub fn of_model(
-    m: &Manager<'_, ReplayHost>,
-    blocks: &[Vec<ModelBlock>],
-    name: &str,
-    seconds: f64,
-) -> Sample {
+pub fn of_model(m: &Manager<'_, ReplayHost>, name: &str, seconds: f64) -> Sample {
     let m = m.inspect();
     let geometry = m.geometry();
     let large = large_order(geometry);
     let zones = m
         .zones()
-        .zip(blocks)
-        .map(|(z, blocks)| {
+        .map(|z| {
             let v = m.zone(z);
             let free = &v.nr_free[..=geometry.max_order.index()];
-            let mixed = blocks
-                .iter()
-                .filter(|(_, mt, b)| {
-                    MigrateType::ALL
-                        .iter()
-                        .any(|t| *t != *mt && t.is_ordinary() && b.used[*t as usize] > 0)
-                })
-                .count();
+            let mut mixed = 0;
             let mut types = [0; NR_TYPES];
-            for (_, mt, _) in blocks {
-                types[*mt as usize] += 1;
+            for (_, mt, used) in m.uses(z) {
+                let is_of_other =
+                    |t: &MigrateType| *t != mt && t.is_ordinary() && used[*t as usize] > 0;
+                mixed += u64::from(MigrateType::ALL.iter().any(is_of_other));
+                types[mt as usize] += 1;
             }
             ZoneSample {
                 node: v.config.node.0.into(),
@@ -87,7 +73,7 @@ pub fn of_model(
                     .filter(|&t| types[t as usize] > 0 || t.is_ordinary())
                     .map(|t| (t.name().to_string(), types[t as usize]))
                     .collect(),
-                mixed_pageblocks: Some(mixed as u64),
+                mixed_pageblocks: Some(mixed),
                 spread: None,
             }
         })

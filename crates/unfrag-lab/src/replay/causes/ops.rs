@@ -176,6 +176,19 @@ impl Ops {
         range: Range<usize>,
         mut is_wanted: impl FnMut(usize, &Op) -> bool,
     ) -> Result<Option<(usize, Op)>> {
+        self.find_ahead(range, |i, op, _| is_wanted(i, op))
+    }
+
+    /// The same; some of those that come after each, if any, are shown with it.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    #[inline]
+    pub(crate) fn find_ahead(
+        &self,
+        range: Range<usize>,
+        mut is_wanted: impl FnMut(usize, &Op, &[Op]) -> bool,
+    ) -> Result<Option<(usize, Op)>> {
         if range.is_empty() {
             return Ok(None);
         }
@@ -188,10 +201,10 @@ impl Ops {
             }
             let from = range.start.saturating_sub(first);
             let to = decoder.ops.len().min(range.end - first);
-            for (i, op) in decoder.ops[from..to].iter().enumerate() {
-                let index = first + from + i;
-                if is_wanted(index, op) {
-                    return Ok(Some((index, *op)));
+            let ops = &decoder.ops[..to];
+            for (i, op) in ops.iter().enumerate().skip(from) {
+                if is_wanted(first + i, op, &ops[i + 1..]) {
+                    return Ok(Some((first + i, *op)));
                 }
             }
         }

@@ -20,7 +20,7 @@ pub fn compacts(rules: &Rules) -> bool {
 }
 
 /// The free scanner of a replay's compaction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Compaction {
     /// By zone: the free scanner looks below this frame.
     below: Vec<u64>,

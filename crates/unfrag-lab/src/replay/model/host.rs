@@ -45,6 +45,20 @@ impl ReplayHost {
         self.own.as_deref()
     }
 
+    /// The host of a twin of its manager, which no source chooses frames for.
+    pub(super) fn twin(&self) -> ReplayHost {
+        ReplayHost {
+            cpus: self.cpus.clone(),
+            fallbacks: self.fallbacks,
+            claims: self.claims,
+            extfrag: self.extfrag.clone(),
+            kswapd_wakes: self.kswapd_wakes,
+            asked: self.asked.clone(),
+            compaction_asked: self.compaction_asked.clone(),
+            own: None,
+        }
+    }
+
     /// Whether a daemon was called for.
     #[inline]
     pub fn has_asked(&self) -> bool {

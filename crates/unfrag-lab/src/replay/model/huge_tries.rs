@@ -7,7 +7,7 @@ use super::tally::FaultWork;
 use std::collections::BTreeMap;
 
 /// Faults under way, and huge pages that only one of the two hosts has.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct HugeFaults {
     /// By task: a fault whose first try the recorded kernel refused, and the block that the model gave it, if it did.
     pub first_tries: BTreeMap<u32, Option<u32>>,

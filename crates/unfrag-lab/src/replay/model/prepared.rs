@@ -14,9 +14,11 @@ use crate::era::settings::{self, RecordedSettings, Setting};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::parallel::both;
+use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, HostBlock, RecordedReclaim};
 use crate::replay::start::cached_at_start;
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
+use std::sync::Arc;
 use unfrag_eras::kernel::{Preset, preset};
 use unfrag_linux::recording::Snapshot;
 
@@ -52,7 +54,16 @@ impl<'r> Prepared<'r> {
     /// # Errors
     /// If it lacks what a replay needs.
     pub fn new(input: impl Into<Input<'r>>, choice: StartChoice) -> Result<Prepared<'r>> {
-        Prepared::of(Plan::new(input.into(), choice)?)
+        Prepared::of(Plan::new(input.into(), choice, None)?)
+    }
+
+    /// The same, where the clock of the recording is known already, if it is.
+    pub(crate) fn with_clock(
+        input: Input<'r>,
+        choice: StartChoice,
+        clock: Option<Arc<Clock>>,
+    ) -> Result<Prepared<'r>> {
+        Prepared::of(Plan::new(input, choice, clock)?)
     }
 
     /// Runs the recorded kernel's model over a plan.

@@ -103,10 +103,7 @@ pub fn reboot<'m>(
     let config = start.config(zones, rules, sysctl);
     let bad = |e: ConfigError| Error::contradiction(format!("these zones cannot be: {e}"));
     let words = layout(&config).map_err(bad)?.words;
-    *memory = afford::zeroed(words).ok_or_else(|| {
-        Error::option(Asked::Memory, "there is no memory for this model")
-            .remedy(Remedy::Other(Asked::Memory))
-    })?;
+    *memory = afford::model(words)?;
     let mut m = Manager::boot(&config, ReplayHost::on(&start.cpus, &rules), memory).map_err(bad)?;
     if recorded_marks {
         for (id, z) in (0..).map(ZoneId).zip(&start.zones) {

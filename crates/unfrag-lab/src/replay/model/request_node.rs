@@ -9,7 +9,7 @@ use crate::replay::causes::{Action, Causes, Op};
 use unfrag_eras::{Manager, NodeId, Pfn};
 
 /// Tells the node near which each operation asks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RequestNode {
     /// The first node of the machine.
     first: NodeId,

@@ -16,11 +16,14 @@ use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim, is_huge_page};
 use std::collections::BTreeMap;
+use unfrag::hint::prefetch;
 use unfrag_eras::frame::FrameKind;
 use unfrag_eras::kernel::Pcp;
 use unfrag_eras::{
     AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, Sysctl, ZoneId, ZoneKind,
 };
+
+mod twin;
 
 /// A model and the operations carried out on it so far.
 pub struct Sim<'m> {
@@ -178,6 +181,37 @@ impl<'m> Sim<'m> {
         if let Some(r) = &mut self.reclaim {
             let names = (&mut self.model_frames[..], &mut self.in_migration);
             r.advance(&mut self.manager, names, self.cpu, time);
+        }
+    }
+
+    /// Prefetches what the operations to come look at. Frees go anywhere in memory: first to what a recorded frame stands
+    /// for, then to the page there, then to those beside it on its list.
+    #[inline]
+    pub fn prefetch(&mut self, to_come: &[Op]) {
+        const FRAME: usize = 12;
+        const PAGE: usize = 8;
+        const BESIDE: usize = 4;
+        let freed = |ahead: usize| Some(to_come.get(ahead)?.freed()?.pfn as usize);
+        if let Some(pfn) = freed(FRAME)
+            && let Some(at) = self.model_frames.get(pfn)
+        {
+            prefetch(at);
+        }
+        if let Some(pfn) = freed(PAGE)
+            && let Some(&at) = self.model_frames.get(pfn)
+            && at != NONE
+        {
+            self.manager.pages().prefetch(Pfn(at.into()));
+            if let Some(r) = &self.reclaim {
+                r.prefetch(at);
+            }
+        }
+        if self.reclaim.is_some()
+            && let Some(pfn) = freed(BESIDE)
+            && let Some(&at) = self.model_frames.get(pfn)
+            && at != NONE
+        {
+            self.manager.pages().prefetch_beside(Pfn(at.into()));
         }
     }
 

@@ -16,6 +16,7 @@ use crate::input::Input;
 use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
+use std::sync::Arc;
 use unfrag_eras::Geometry;
 use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
@@ -47,11 +48,15 @@ pub enum Beginning {
 }
 
 impl<'r> Plan<'r> {
-    /// Reads a recording.
+    /// Reads a recording. Its clock is found, if it is not `known`.
     ///
     /// # Errors
     /// If it lacks what a replay needs.
-    pub fn new(input: Input<'r>, choice: StartChoice) -> Result<Plan<'r>> {
+    pub fn new(
+        input: Input<'r>,
+        choice: StartChoice,
+        known: Option<Arc<Clock>>,
+    ) -> Result<Plan<'r>> {
         let rec = input.recording;
         let geometry = input.geometry()?;
         let Some((first, last)) = input.events.span() else {
@@ -60,11 +65,14 @@ impl<'r> Plan<'r> {
             )));
         };
         let era = Era::of(&rec.meta.kernel_release)?;
-        let (clock, walked) = both(
-            || Clock::of(input.clone()),
-            || walked_whole(&input, era, choice),
-        );
-        let clock = clock?;
+        let walk = || walked_whole(&input, era, choice);
+        let (clock, walked) = match known {
+            Some(clock) => (clock, walk()),
+            None => {
+                let (clock, walked) = both(|| Clock::of(input.clone()), walk);
+                (Arc::new(clock?), walked)
+            }
+        };
         let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots

@@ -18,6 +18,9 @@ use crate::trace::event::format::MAX_FIELDS;
 use super::pairs::Pairs;
 use super::value::{address, number, trim, trim_end};
 
+/// Kinds of events that are known without being looked for in a table.
+const RECENT: usize = 4;
+
 /// The field for text without a key.
 const TEXT: &[u8] = b"text";
 
@@ -72,7 +75,10 @@ struct Table {
 #[derive(Default)]
 pub(super) struct Tables {
     kinds: HashMap<Box<[u8]>, u8>,
-    last: Option<(Box<[u8]>, u8)>,
+    /// Names of events that came lately, and their tables.
+    recent: [Option<(Box<[u8]>, u8)>; RECENT],
+    /// Which of them is given up for the next one.
+    oldest: usize,
     tables: Vec<Table>,
     gfp: Gfp,
 }
@@ -82,6 +88,8 @@ pub(super) struct Tables {
 struct Gfp {
     release: Option<Era>,
     masks: HashMap<Box<[u8]>, u64>,
+    /// The one that was asked for last.
+    last: Option<(Box<[u8]>, u64)>,
     named: bool,
     unknown: BTreeMap<String, u64>,
 }
@@ -99,13 +107,14 @@ impl Tables {
     pub fn set_release(&mut self, release: &str) {
         self.gfp.release = Era::of_release(release);
         self.gfp.masks.clear();
+        self.gfp.last = None;
     }
     /// The table of an event.
     pub fn kind(&mut self, system: &[u8], event: &[u8], columns: &mut Columns) -> Result<u8> {
-        if let Some((name, kind)) = &self.last
-            && **name == *event
-            && columns.events.tables[*kind as usize].system.as_bytes() == system
-        {
+        let is_it = |(name, kind): &&(Box<[u8]>, u8)| {
+            **name == *event && columns.events.tables[*kind as usize].system.as_bytes() == system
+        };
+        if let Some((_, kind)) = self.recent.iter().flatten().find(is_it) {
             return Ok(*kind);
         }
         let name = [system, b":", event].concat();
@@ -119,7 +128,8 @@ impl Tables {
                 kind
             }
         };
-        self.last = Some((event.into(), kind));
+        self.recent[self.oldest] = Some((event.into(), kind));
+        self.oldest = (self.oldest + 1) % RECENT;
         Ok(kind)
     }
     /// Adds the row of `text` to the table `kind`.
@@ -138,8 +148,24 @@ impl Tables {
         if !before.is_empty() {
             row.set(TEXT, before)?;
         }
-        while let Some((key, value)) = pairs.next() {
-            row.set(key, value)?;
+        // Whether the next pair was found to have the key that is expected.
+        let mut is_next = false;
+        loop {
+            // Mostly it has the keys of the row before, in their order, and no blanks in their values.
+            let known = row.table.keys.get(row.expected);
+            let behind = row.table.keys.get(row.expected + 1).map(|k| &*k.key);
+            let pair = known.and_then(|known| pairs.next_of(&known.key, is_next, behind));
+            if let Some((key, value)) = pair {
+                let k = row.expected;
+                row.expected += 1;
+                row.set_known(k, key, value)?;
+                is_next = !pairs.rest.is_empty() && row.expected == k + 1;
+            } else if let Some((key, value)) = pairs.next() {
+                row.set(key, value)?;
+                is_next = false;
+            } else {
+                break;
+            }
         }
         row.finish();
         Ok(())
@@ -174,7 +200,19 @@ struct Row<'a> {
 impl Row<'_> {
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let k = self.key(key)?;
+        self.set_known(k, key, value)
+    }
+    /// Sets the value of a key, which has this index.
+    fn set_known(&mut self, k: usize, key: &[u8], value: &[u8]) -> Result<()> {
         let Key { hint, column, .. } = self.table.keys[k];
+        // Most values are numbers of a column that is there.
+        if let (Hint::Auto, Some(c)) = (hint, column)
+            && let Some((v, false)) = number(value)
+            && self.is_of_numbers(c)
+        {
+            self.push(c, v);
+            return Ok(());
+        }
         match hint {
             Hint::Drop => Ok(()),
             Hint::Auto => self.auto(k, column, key, value),
@@ -204,6 +242,10 @@ impl Row<'_> {
                 None => self.auto(k, column, key, value),
             },
         }
+    }
+    fn is_of_numbers(&self, c: usize) -> bool {
+        let table = &self.columns.events.tables[self.kind];
+        table.fields[c].kind != FieldKind::String
     }
     /// The index of a key of this table.
     fn key(&mut self, key: &[u8]) -> Result<usize> {
@@ -372,7 +414,13 @@ impl Row<'_> {
 
 impl Gfp {
     fn mask(&mut self, text: &[u8]) -> u64 {
+        if let Some((last, mask)) = &self.last
+            && **last == *text
+        {
+            return *mask;
+        }
         if let Some(&mask) = self.masks.get(text) {
+            self.last = Some((text.into(), mask));
             return mask;
         }
         let era = self.release.unwrap_or(Era::NEWEST);
@@ -469,6 +517,52 @@ mod tests {
             (text("ret", 0), text("ret", 1), text("ret", 2)),
             (&"5".into(), &"0".into(), &"ok".into())
         );
+    }
+
+    /// A row like the one before is read by that one's keys; what differs in any way, as if there had been none.
+    #[test]
+    fn rows_are_read_alike_whatever_came_before() {
+        let rows_of = [
+            "pfn=1 order=0 comm=a",
+            "pfn=1  order=0\tcomm=a b",
+            "pfn=2 order=1, comm=a b c=5",
+            "pfn=2 order=1 x order=2 comm=",
+            "order=3 pfn=3 comm=a=b",
+            "pfn=3 orders=1 comm=c",
+            "pfn= order= comm=",
+            "pfn=4 ordercomm=a",
+            "before pfn=5 order=0 comm=z",
+            "pfn=6",
+            "pfn=6 7=8 order=0 comm=a",
+            "",
+        ];
+        // Each field of a row, by name, as text.
+        let shown = |r: &Recording, row: usize| {
+            let t = &r.events.tables[0];
+            let columns = t.fields.iter().zip(&t.columns);
+            let mut all: Vec<(String, String)> = columns
+                .map(|(f, c)| {
+                    let text = match f.kind {
+                        FieldKind::String => r.strings[c[row] as usize].clone(),
+                        _ => c[row].to_string(),
+                    };
+                    (f.name.clone(), text)
+                })
+                .filter(|(_, text)| !text.is_empty() && text != "0")
+                .collect();
+            all.sort();
+            all
+        };
+        for first in rows_of {
+            for second in rows_of {
+                let both = rows(None, &[first, second]);
+                assert_eq!(
+                    shown(&both, 1),
+                    shown(&rows(None, &[second]), 0),
+                    "{first:?}, {second:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -20,6 +20,27 @@ impl<'a> Pairs<'a> {
         self.rest = trim(&self.rest[end..]);
         before
     }
+    /// What [`next`](Self::next) gives, found sooner: if it has this key, and one with the key `behind` follows it, or none.
+    /// Where `is_next`, it was found to have this key already.
+    #[inline]
+    pub fn next_of(
+        &mut self,
+        key: &[u8],
+        is_next: bool,
+        behind: Option<&[u8]>,
+    ) -> Option<(&'a [u8], &'a [u8])> {
+        let is_it = is_next || self.rest.strip_prefix(key)?.starts_with(b"=");
+        let (key, rest) = self.rest.split_at_checked(key.len()).filter(|_| is_it)?;
+        let rest = rest.get(1..)?;
+        let Some(blank) = memchr::memchr2(b' ', b'\t', rest) else {
+            self.rest = &[];
+            return Some((key, clean(rest)));
+        };
+        let after = trim(&rest[blank..]);
+        after.strip_prefix(behind?)?.strip_prefix(b"=")?;
+        self.rest = after;
+        Some((key, clean(&rest[..blank])))
+    }
     /// The next pair.
     pub fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let equals = memchr::memchr(b'=', self.rest)?;

@@ -44,7 +44,12 @@ pub(super) fn address(word: &[u8]) -> Option<u64> {
 }
 
 /// Without the spaces and tabs before it.
-pub(super) fn trim(text: &[u8]) -> &[u8] {
+#[inline]
+pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+    // Columns are padded by many.
+    while let Some((b"        ", rest)) = text.split_first_chunk::<8>() {
+        text = rest;
+    }
     let n = text
         .iter()
         .take_while(|c| matches!(c, b' ' | b'\t'))

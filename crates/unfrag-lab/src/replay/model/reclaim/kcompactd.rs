@@ -63,7 +63,7 @@ fn timer_wheel_wait(ms: u32) -> u64 {
 }
 
 /// The kcompactd of a node, the answer to what it needs, and when it goes on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ReplayKcompactd {
     kcompactd: Kcompactd,
     /// When it goes on; `None` while it waits to be woken.

@@ -10,7 +10,7 @@ use unfrag_eras::reclaim::{Answer, Kswapd, Need, Throttle};
 use unfrag_eras::{CpuId, Manager, NodeId};
 
 /// The kswapd of a node, the answer to what it needs, and when it goes on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ReplayKswapd {
     kswapd: Kswapd,
     /// When it goes on; `None` while it waits to be woken.

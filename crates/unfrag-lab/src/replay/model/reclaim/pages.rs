@@ -6,6 +6,7 @@
 use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
 use std::collections::{BTreeMap, VecDeque};
+use unfrag::hint::prefetch;
 use unfrag_eras::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use unfrag_eras::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
 use unfrag_eras::{Manager, Pfn};
@@ -43,13 +44,30 @@ enum Change {
     Moved { pfn: u32, to: u32 },
 }
 
+/// What is known of the page in a frame of the model.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    /// The recorded frame that it stands for.
+    host_frame: u32,
+    /// What reclaim may do with it.
+    hold: Hold,
+    /// Whether it has a place in swap.
+    in_swap: bool,
+}
+
+impl Page {
+    const NONE: Page = Page {
+        host_frame: NONE,
+        hold: Hold::InUse,
+        in_swap: false,
+    };
+}
+
 /// The owner of all pages of a replay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
-    /// By frame of the model: what reclaim may do with its page.
-    hold: Vec<Hold>,
-    /// By frame of the model: the recorded frame that it stands for.
-    host_frame: Vec<u32>,
+    /// By frame of the model.
+    pages: Vec<Page>,
     /// What became of pages since the last [`rename`](Pages::rename).
     changes: Vec<Change>,
     /// Pages being written, and when that ends.
@@ -59,25 +77,33 @@ pub(super) struct Pages {
     /// Time of the trace.
     pub now: u64,
     swap_left: u64,
-    in_swap: Vec<bool>,
     ns_per_written: u64,
     /// Pages in use that were spared since one was taken.
     spared: u32,
     /// Most of them in a row.
     pub most_spared: u32,
+    /// Whether reclaim has asked for a page in use: what it was told depends on how such pages are spared.
+    pub asked_in_use: bool,
 }
 
 impl Pages {
     /// For so many frames, none of which stands for a recorded one yet.
     pub fn new(frames: usize, pace: &Pace) -> Pages {
         Pages {
-            hold: vec![Hold::InUse; frames],
-            host_frame: vec![NONE; frames],
-            in_swap: vec![false; frames],
+            pages: vec![Page::NONE; frames],
             swap_left: pace.swap_pages,
             ns_per_written: pace.ns_per_written,
             most_spared: MOST_SPARED,
             ..Pages::default()
+        }
+    }
+
+    /// All page cache in use is spared so often, before any of it was asked for.
+    pub fn spare(&mut self, times: u8) {
+        for page in &mut self.pages {
+            if let Hold::Cache(left) = &mut page.hold {
+                *left = times;
+            }
         }
     }
 
@@ -114,40 +140,41 @@ impl Pages {
     /// Unmaps a page, for which it needs a place in swap.
     fn unmap(&mut self, page: Pfn) -> bool {
         let at = page.0 as usize;
-        if let Hold::Cache(left) = self.hold[at] {
-            self.hold[at] = left.checked_sub(1).map_or(Hold::Cold, Hold::Cache);
+        self.asked_in_use |= !self.pages[at].hold.is_cold();
+        if let Hold::Cache(left) = self.pages[at].hold {
+            self.pages[at].hold = left.checked_sub(1).map_or(Hold::Cold, Hold::Cache);
             // Page cache needs no place in swap.
             return left == 0;
         }
-        if !self.hold[at].is_cold() {
+        if !self.pages[at].hold.is_cold() {
             // In use: it goes back to the active list, unless nothing else is left.
             self.spared += 1;
             if self.spared <= self.most_spared {
                 return false;
             }
             self.spared = 0;
-            self.hold[at] = Hold::Cold;
+            self.pages[at].hold = Hold::Cold;
         }
-        if !self.in_swap[at] {
+        if !self.pages[at].in_swap {
             if self.swap_left == 0 {
                 return false;
             }
             self.swap_left -= 1;
-            self.in_swap[at] = true;
+            self.pages[at].in_swap = true;
         }
         true
     }
 
     fn release(&mut self, page: Pfn) -> bool {
         let at = page.0 as usize;
-        if self.hold[at].is_cold() {
+        if self.pages[at].hold.is_cold() {
             self.spared = 0;
-            let pfn = std::mem::replace(&mut self.host_frame[at], NONE);
+            let pfn = std::mem::replace(&mut self.pages[at].host_frame, NONE);
             let at_frame = page.0 as u32;
             self.changes.push(Change::Taken { pfn, at: at_frame });
-            self.in_swap[at] = false;
+            self.pages[at].in_swap = false;
         }
-        self.hold[at].is_cold()
+        self.pages[at].hold.is_cold()
     }
 
     /// Places left in swap.
@@ -179,36 +206,46 @@ impl Pages {
     /// The block at frame `at` of the model stands for one of the recorded host.
     pub fn set_block(&mut self, at: u32, block: HostBlock, hold: Hold) {
         for (at, pfn) in (at as usize..).zip(block.frames()) {
-            self.hold[at] = hold;
-            self.host_frame[at] = pfn;
+            let page = &mut self.pages[at];
+            (page.hold, page.host_frame) = (hold, pfn);
+        }
+    }
+
+    /// Prefetches what is known of the page in a frame.
+    #[inline]
+    pub fn prefetch(&self, at: u32) {
+        if let Some(page) = self.pages.get(at as usize) {
+            prefetch(page);
         }
     }
 
     /// The page at frame `at` of the model stands for another recorded frame, or for none.
     pub fn set_host_frame(&mut self, at: u32, pfn: u32) {
-        self.host_frame[at as usize] = pfn;
+        self.pages[at as usize].host_frame = pfn;
     }
 
     /// A page moved; what is known of it goes with it, except its recorded frame.
     pub fn moved(&mut self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
-        self.hold[to] = std::mem::take(&mut self.hold[from]);
-        self.in_swap[to] = std::mem::take(&mut self.in_swap[from]);
-        self.host_frame[from] = NONE;
+        let moved = std::mem::replace(&mut self.pages[from], Page::NONE);
+        self.pages[to] = Page {
+            host_frame: self.pages[to].host_frame,
+            ..moved
+        };
     }
 
     /// The verdicts on the pages of a migration: each moves, unless it is being written, or nothing is known of it.
     pub fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
         migration.ask(|ask| {
             let (from, to) = (ask.from.0 as u32, ask.to.0 as u32);
-            let is_known =
-                self.hold[from as usize].is_cold() || self.host_frame[from as usize] != NONE;
+            let is_known = self.pages[from as usize].hold.is_cold()
+                || self.pages[from as usize].host_frame != NONE;
             if !is_known || self.writing.iter().any(|w| w.1 == ask.from) {
                 return MoveVerdict::Busy;
             }
-            let pfn = self.host_frame[from as usize];
+            let pfn = self.pages[from as usize].host_frame;
             self.moved(from, to);
-            self.host_frame[to as usize] = pfn;
+            self.pages[to as usize].host_frame = pfn;
             self.changes.push(Change::Moved { pfn, to });
             MoveVerdict::Moved
         })
@@ -239,8 +276,8 @@ impl Pages {
     /// All recorded frames in use have the frames of the model that they are given.
     pub fn name_all(&mut self, model_frames: &[u32]) {
         for (pfn, &at) in model_frames.iter().enumerate() {
-            if let Some(name) = self.host_frame.get_mut(at as usize) {
-                *name = pfn as u32;
+            if let Some(page) = self.pages.get_mut(at as usize) {
+                page.host_frame = pfn as u32;
             }
         }
     }

@@ -95,7 +95,7 @@ impl Default for Unknowns {
 }
 
 /// The reclaim of a model, and the position in the recording.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reclaim<'e> {
     evidence: &'e RecordedReclaim,
     /// Thousandths of the recorded time that kswapd takes.
@@ -115,6 +115,8 @@ pub struct Reclaim<'e> {
     quiet_until: u64,
     /// Nanoseconds from the call for a daemon to its first step.
     wake_ns: u64,
+    /// Whether a daemon was woken: when it works depends on what is not known.
+    has_woken: bool,
 }
 
 impl<'e> Reclaim<'e> {
@@ -169,6 +171,7 @@ impl<'e> Reclaim<'e> {
             op: 0,
             quiet_until: 0,
             wake_ns: 0,
+            has_woken: false,
         }
     }
 
@@ -176,6 +179,20 @@ impl<'e> Reclaim<'e> {
     pub fn vary(&mut self, unknowns: Unknowns) {
         self.wake_ns = unknowns.wake_ns;
         self.pages.most_spared = unknowns.most_spared;
+    }
+
+    /// Whether anything that was done so far depends on what is not known: on the [`Effort`] but for whether there is a
+    /// kswapd, or on the [`Unknowns`].
+    pub fn depends(&self) -> bool {
+        self.has_woken || self.pages.asked_in_use
+    }
+
+    /// Takes other ones for what is not known. Nothing [depends](Self::depends) on them so far.
+    pub fn choose(&mut self, effort: Effort, unknowns: Unknowns) {
+        self.pace = effort.pace;
+        self.spares = effort.spares;
+        self.pages.spare(effort.spares);
+        self.vary(unknowns);
     }
 
     /// Lets the model compact by itself from now on.
@@ -227,6 +244,7 @@ impl<'e> Reclaim<'e> {
         let asked = std::mem::take(&mut m.host_mut().asked);
         for kswapd in &mut self.kswapds {
             if asked.contains(&kswapd.node()) {
+                self.has_woken = true;
                 kswapd.wake(self.pages.now.saturating_add(self.wake_ns));
             }
             kswapd.run(m, &mut self.pages, cpu, time, |node, at| {
@@ -237,6 +255,7 @@ impl<'e> Reclaim<'e> {
         let asked = std::mem::take(&mut m.host_mut().compaction_asked);
         for kcompactd in &mut self.kcompactds {
             if asked.contains(&kcompactd.node()) {
+                self.has_woken = true;
                 kcompactd.wake(self.pages.now.saturating_add(self.wake_ns));
             }
             kcompactd.run(m, &mut self.pages, cpu, time);
@@ -313,6 +332,12 @@ impl<'e> Reclaim<'e> {
         }
         self.waits.requests += u64::from(got.is_err());
         got
+    }
+
+    /// Prefetches what is known of the page in a frame of the model.
+    #[inline]
+    pub fn prefetch(&self, at: u32) {
+        self.pages.prefetch(at);
     }
 
     /// Requests that would have waited so far.
