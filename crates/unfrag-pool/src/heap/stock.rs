@@ -11,6 +11,7 @@
 
 use super::ground::leak_all;
 use super::released::Released;
+use super::touched::Touched;
 use super::window::{BLOCK, HUGE_FROM, Refused, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
@@ -48,10 +49,11 @@ pub(super) struct Stock {
     usable: u32,
     /// Blocks that the process may have mapped, as was last seen: it may set the limit at any time.
     limit: Option<u32>,
-    /// The fewest whole free blocks since `since`, in seconds of the system's clock.
+    /// The fewest whole free blocks since `since`, in milliseconds of the system's clock.
     pub fewest: u32,
-    pub since: i64,
+    pub since: u64,
     pub released: Released,
+    pub touched: Touched,
 }
 
 /// Blocks within so many bytes.
@@ -83,6 +85,7 @@ impl Stock {
             fewest: 0,
             since: 0,
             released: Released::new((window.frames() / BLOCK) as usize)?,
+            touched: Touched::new(window.frames())?,
         })
     }
 
@@ -99,6 +102,12 @@ impl Stock {
     /// Frames that are usable.
     pub fn usable_frames(&self) -> u32 {
         self.usable - self.released.left_out() * BLOCK
+    }
+
+    /// Blocks of which something is in use.
+    pub fn used_blocks(&self) -> u32 {
+        let free = self.whole_blocks() + self.released.count() as u32;
+        (self.usable_frames() / BLOCK).saturating_sub(free)
     }
 
     /// Asks what limit of addresses the process has. Returns the bytes.
