@@ -8,7 +8,7 @@
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer.
 //!
 //! All state is in `state.rs`, on `ground.rs`. `classes.rs` has the sizes, `mark.rs` what free memory is known by, `fronts.rs` who
-//! has which front. `window.rs` has the addresses, `stock.rs` the free frames, `released.rs` those that the system has back,
+//! has which front. `window.rs` has the addresses, `stock.rs` the free frames, `release.rs` when the system gets some back, `released.rs` those that it has,
 //! `touched.rs` those that are no zeros; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
 //!
 //! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
@@ -23,6 +23,7 @@ mod fronts;
 mod ground;
 mod mark;
 mod pages;
+mod release;
 mod released;
 mod state;
 mod stats;

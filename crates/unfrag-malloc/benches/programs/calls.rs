@@ -12,9 +12,8 @@ use libc::c_void;
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A load.
 pub struct Load {
@@ -26,7 +25,7 @@ pub struct Load {
 /// What a run showed.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
-    /// Nanoseconds of an operation: the allocation of a piece and its free.
+    /// Nanoseconds of an operation, the allocation of a piece and its free: of the CPU time of all threads.
     pub ns: f64,
     /// Bytes: most resident memory, and at the end.
     pub most: u64,
@@ -88,7 +87,7 @@ pub const LOADS: [Load; 14] = [
     },
     Load {
         name: "cache-scratch",
-        what: "two threads write to objects that were neighbours",
+        what: "two threads write 1,000 times to objects that were neighbours",
         run: cache_scratch,
     },
     Load {
@@ -180,6 +179,17 @@ fn huge_share() -> f64 {
     100.0 * line_of("smaps_rollup", "AnonHugePages:") as f64 / all.max(1) as f64
 }
 
+/// What the process has used of CPUs.
+fn cpu_time() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it can be written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 fn numbers(time: Duration, operations: usize, huge: f64) -> Numbers {
     Numbers {
         ns: time.as_nanos() as f64 / operations as f64,
@@ -190,11 +200,11 @@ fn numbers(time: Duration, operations: usize, huge: f64) -> Numbers {
 }
 
 fn pairs(size: usize, count: usize) -> Numbers {
-    let begin = Instant::now();
+    let begin = cpu_time();
     for _ in 0..count {
         black_box(Piece::new(black_box(size))).free();
     }
-    numbers(begin.elapsed(), count, huge_share())
+    numbers(cpu_time() - begin, count, huge_share())
 }
 
 fn replace(places: usize, least: usize, most: usize, count: usize) -> Numbers {
@@ -211,9 +221,9 @@ fn replace(places: usize, least: usize, most: usize, count: usize) -> Numbers {
         }
     };
     round(places * 2);
-    let begin = Instant::now();
+    let begin = cpu_time();
     round(count);
-    let time = begin.elapsed();
+    let time = cpu_time() - begin;
     let huge = huge_share();
     let of = numbers(time, count, huge);
     all.into_iter().for_each(Piece::free);
@@ -225,7 +235,7 @@ fn larson() -> Numbers {
     const CHAINS: usize = 2;
     const THREADS: usize = 10;
     const EACH: usize = 500_000;
-    let begin = Instant::now();
+    let begin = cpu_time();
     let chain = |number: usize| {
         let mut random = Random(4141 + number as u64);
         let size = |random: &mut Random| 8 + random.below(993);
@@ -248,89 +258,33 @@ fn larson() -> Numbers {
         let ended = chains.into_iter().map(|c| c.join().expect("no panic"));
         ended.collect()
     });
-    let of = numbers(begin.elapsed(), EACH * THREADS, huge_share());
+    let count = CHAINS * EACH * THREADS;
+    let of = numbers(cpu_time() - begin, count, huge_share());
     left.into_iter().flatten().for_each(Piece::free);
     of
 }
 
-/// Through a ring of 1,024 places.
-fn hand_over(size: usize, count: usize) -> Numbers {
-    const PLACES: usize = 1024;
-    let ring: Vec<AtomicPtr<c_void>> = (0..PLACES).map(|_| AtomicPtr::new(null_mut())).collect();
-    // Each in a line of its own.
-    #[repr(align(128))]
-    struct Count(AtomicUsize);
-    let (put, taken) = (Count(AtomicUsize::new(0)), Count(AtomicUsize::new(0)));
-    let begin = Instant::now();
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            let mut room = PLACES;
-            for n in 0..count {
-                while n >= room {
-                    room = taken.0.load(Ordering::Acquire) + PLACES;
-                    std::hint::spin_loop();
-                }
-                ring[n % PLACES].store(Piece::new(size).0, Ordering::Relaxed);
-                if n % 16 == 15 || n + 1 == count {
-                    put.0.store(n + 1, Ordering::Release);
-                }
-            }
-        });
-        s.spawn(|| {
-            let mut there = 0;
-            for n in 0..count {
-                while n >= there {
-                    there = put.0.load(Ordering::Acquire);
-                    std::hint::spin_loop();
-                }
-                Piece(ring[n % PLACES].load(Ordering::Relaxed)).free();
-                if n % 16 == 15 {
-                    taken.0.store(n + 1, Ordering::Release);
-                }
-            }
-        });
-    });
-    numbers(begin.elapsed(), count, huge_share())
-}
-
-fn zeroed() -> Numbers {
-    const LEN: usize = 1 << 20;
-    let begin = Instant::now();
-    for n in 0..3000 {
-        // SAFETY: that long, and freed once.
-        unsafe {
-            let at = libc::calloc(LEN, 1).cast::<u8>();
-            assert!(!at.is_null() && *at.add(n * 300) == 0);
-            at.write_bytes(n as u8, LEN);
-            libc::free(black_box(at).cast());
-        }
-    }
-    numbers(begin.elapsed(), 3000, huge_share())
-}
-
-/// Batches of 1,000 pieces wait in a queue of at most 8.
-fn xmalloc() -> Numbers {
-    const BATCHES: usize = 4000;
-    const EACH: usize = 1000;
+/// One thread takes pieces, another frees them: batches of them wait in a queue.
+fn through_queue(batches: usize, of: impl Fn(&mut Random) -> Vec<Piece> + Sync) -> Duration {
+    const WAIT: usize = 4;
     let queue = Mutex::new(VecDeque::<Vec<Piece>>::new());
     let changed = Condvar::new();
-    let begin = Instant::now();
+    let begin = cpu_time();
     std::thread::scope(|s| {
         s.spawn(|| {
             let mut random = Random(7);
-            for _ in 0..BATCHES {
-                let size = |random: &mut Random| 8 << random.below(9);
-                let batch = (0..EACH).map(|_| Piece::new(size(&mut random))).collect();
+            for _ in 0..batches {
+                let batch = of(&mut random);
                 let queue = queue.lock().expect("no panic");
                 let mut queue = changed
-                    .wait_while(queue, |q| q.len() >= 8)
+                    .wait_while(queue, |q| q.len() >= WAIT)
                     .expect("no panic");
                 queue.push_back(batch);
                 changed.notify_one();
             }
         });
         s.spawn(|| {
-            for _ in 0..BATCHES {
+            for _ in 0..batches {
                 let queue = queue.lock().expect("no panic");
                 let mut queue = changed
                     .wait_while(queue, |q| q.is_empty())
@@ -342,14 +296,47 @@ fn xmalloc() -> Numbers {
             }
         });
     });
-    numbers(begin.elapsed(), BATCHES * EACH, huge_share())
+    cpu_time() - begin
+}
+
+/// Batches of 1,000 pieces.
+fn hand_over(size: usize, count: usize) -> Numbers {
+    let time = through_queue(count / 1000, |_| {
+        (0..1000).map(|_| Piece::new(size)).collect()
+    });
+    numbers(time, count, huge_share())
+}
+
+fn zeroed() -> Numbers {
+    const LEN: usize = 1 << 20;
+    let begin = cpu_time();
+    for n in 0..3000 {
+        // SAFETY: that long, and freed once.
+        unsafe {
+            let at = libc::calloc(LEN, 1).cast::<u8>();
+            assert!(!at.is_null() && *at.add(n * 300) == 0);
+            at.write_bytes(n as u8, LEN);
+            libc::free(black_box(at).cast());
+        }
+    }
+    numbers(cpu_time() - begin, 3000, huge_share())
+}
+
+/// Batches of 1,000 pieces.
+fn xmalloc() -> Numbers {
+    const BATCHES: usize = 4000;
+    let time = through_queue(BATCHES, |random| {
+        let one = |_| Piece::new(8 << random.below(9));
+        (0..1000).map(one).collect()
+    });
+    numbers(time, BATCHES * 1000, huge_share())
 }
 
 /// Each thread frees the object that it was given, then takes one again and again, writes 1,000 times to it, and frees it.
 fn cache_scratch() -> Numbers {
     const ROUNDS: usize = 200_000;
     let given: Vec<Piece> = (0..2).map(|_| Piece::new(8)).collect();
-    let begin = Instant::now();
+    let begin = cpu_time();
     std::thread::scope(|s| {
         for piece in given {
             s.spawn(move || {
@@ -366,7 +353,7 @@ fn cache_scratch() -> Numbers {
             });
         }
     });
-    numbers(begin.elapsed(), ROUNDS, huge_share())
+    numbers(cpu_time() - begin, 2 * ROUNDS, huge_share())
 }
 
 /// A random place is emptied or filled. Sizes are uniform below a limit that is twice as large half as often, from 16 to 16 KiB.
@@ -393,14 +380,14 @@ fn alloc_test() -> Numbers {
         }
         all.into_iter().for_each(Piece::free);
     };
-    let begin = Instant::now();
+    let begin = cpu_time();
     std::thread::scope(|s| {
         for number in 0..2 {
             s.spawn(move || thread(number));
         }
     });
-    // Half of the operations take, half free.
-    numbers(begin.elapsed(), COUNT / 2, huge_share())
+    // Half of the operations of each thread take, half free.
+    numbers(cpu_time() - begin, COUNT, huge_share())
 }
 
 /// In each phase half of what is there goes, at random, and objects of another size take its place. At the end nine of ten go.
@@ -409,7 +396,7 @@ fn phases(calls: bool) -> Numbers {
     let mut random = Random(3);
     let mut all: Vec<(Piece, u32)> = Vec::new();
     let (mut live, mut count) = (0, 0);
-    let begin = Instant::now();
+    let begin = cpu_time();
     for phase in 0..16_usize {
         // From 64 bytes to 64 KiB, up and down.
         let least = 64 << (phase * 7 % 11);
@@ -439,7 +426,7 @@ fn phases(calls: bool) -> Numbers {
         }
         stays
     });
-    let time = begin.elapsed();
+    let time = cpu_time() - begin;
     // What the list itself takes is not the load's.
     all.shrink_to_fit();
     for _ in 0..100 {

@@ -24,8 +24,9 @@ pub(super) const WITHOUT: usize = 1;
 /// Classes that are looked at in a step, and batches of each that are given up at the most.
 const STEP: (usize, usize) = (4, 8);
 
-/// Calls of the slow paths from one look at the clock to the next.
-const CALLS: u32 = 8;
+/// Allocations from one look at the clock to the next, and for how many of them one counts that leaves the magazine.
+const CALLS: u32 = 512;
+const SLOW: u32 = 64;
 
 /// Free memory of a class.
 struct Magazine {
@@ -46,6 +47,7 @@ pub(super) struct Front {
     entries: NonNull<AtomicU32>,
     secret: Secret,
     store: &'static Store,
+    /// Allocations before the next look at the clock.
     calls: Cell<u32>,
     /// When the last step was made, and with which class the next begins.
     stepped: Cell<u64>,
@@ -72,7 +74,7 @@ impl Front {
             entries: store.pages.entries(),
             secret: store.secret,
             store,
-            calls: Cell::new(0),
+            calls: Cell::new(CALLS),
             stepped: Cell::new(0),
             next_class: Cell::new(1),
             next: Cell::new(None),
@@ -108,16 +110,18 @@ impl Front {
         Some(unsafe { &*std::ptr::with_exposed_provenance(word) })
     }
 
-    /// Memory of a class, if some is kept.
+    /// Memory of a class, if some is kept and it is not time for a step.
     #[inline(always)]
     pub fn take(&self, class: usize) -> Option<NonNull<u8>> {
         debug_assert!(class < CLASSES);
         // SAFETY: all classes are below.
         let magazine = unsafe { self.magazines.get_unchecked(class) };
-        let left = magazine.count.get().wrapping_sub(1);
-        if left == u32::MAX {
+        let (count, calls) = (magazine.count.get(), self.calls.get());
+        if count == 0 || calls == 0 {
             return None;
         }
+        let left = count - 1;
+        self.calls.set(calls - 1);
         magazine.count.set(left);
         // SAFETY: so many are there, each two words long and nobody else's.
         unsafe {
@@ -228,11 +232,11 @@ impl Front {
     /// A step of what is to be done from time to time, of a bounded length: it gives up what nobody needed for a while, in a
     /// magazine and in the depot.
     fn step(&self) {
-        let calls = self.calls.get().wrapping_add(1);
-        self.calls.set(calls);
-        if !calls.is_multiple_of(CALLS) {
+        if let Some(calls) = self.calls.get().checked_sub(SLOW) {
+            self.calls.set(calls);
             return;
         }
+        self.calls.set(CALLS);
         let now = now();
         if now == self.stepped.replace(now) {
             return;
@@ -252,5 +256,6 @@ impl Front {
                 self.store.give_up(class, batch.memory());
             }
         }
+        self.store.pages.step();
     }
 }

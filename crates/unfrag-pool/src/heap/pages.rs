@@ -11,7 +11,7 @@
 use super::classes::{
     CLASSES, MOST_OBJECT, bytes_of, class_of, divisor_of, frames_of, is_multiple,
 };
-use super::ground::{now, system_memory};
+use super::ground::system_memory;
 use super::stats::HeapStats;
 use super::stock::{MOST_GIGABYTES, REACH, RUN, Stock};
 use super::window::{BLOCK, Window, address_limit};
@@ -19,8 +19,7 @@ use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use unfrag::maps::BLOCK_ORDER;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
 
@@ -30,21 +29,6 @@ pub(super) const MOST_RUN: usize = 32 << 20;
 /// Addresses for so many times the limit of the process are within reach, since it may be raised. The tables take a
 /// five-hundredth of them.
 const OF_LIMIT: u64 = 4;
-
-/// Whole free blocks that are kept at least.
-const KEPT: u32 = 16;
-
-/// Milliseconds for which a block must have been free before it is given back.
-const IDLE: u64 = 100;
-
-/// Whole free blocks that a step gives back of those that were free for so long.
-const STEP: u32 = 64;
-
-/// Whole free blocks that are kept for [`IDLE`] at least; beyond, as many as are in use.
-const MOST_KEPT: u32 = 32;
-
-/// Whole free blocks that are taken to be given back at a time.
-const BATCH: usize = 16;
 
 // What an entry says beside 0. The lowest byte is a class, or 0: entries without one are told from those with one by it. Above it
 // stands the place in the slab.
@@ -58,14 +42,14 @@ const _: () = assert!(CLASSES <= CLASS as usize && MOST_RUN / FRAME_BYTES < 1 <<
 
 /// The pages of the heap.
 pub(crate) struct HeapPages {
-    window: Window,
+    pub(super) window: Window,
     /// The frames that slab caches reach: the first ones of the window.
     reach: u32,
     slab_table: NonNull<FrameEntry>,
     entries: NonNull<AtomicU32>,
-    stock: Mutex<Stock>,
+    pub(super) stock: Mutex<Stock>,
     /// Held while blocks are on their way to the system, so that a fork loses none. Before the lock of the stock.
-    releasing: Mutex<()>,
+    pub(super) releasing: Mutex<()>,
 }
 
 // SAFETY: the tables are shared as `&[AtomicU32]`, or the caches' own.
@@ -190,11 +174,11 @@ impl HeapPages {
         unsafe { self.entries.add(frame as usize).as_ref() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stock> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Stock> {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_releasing(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock_releasing(&self) -> MutexGuard<'_, ()> {
         let locked = self.releasing.lock();
         locked.unwrap_or_else(PoisonError::into_inner)
     }
@@ -259,129 +243,6 @@ impl HeapPages {
         let mut stock = self.lock();
         stock.give(first, frames, mt);
         self.release_surplus(stock);
-    }
-
-    /// Gives whole free blocks back to the system: under a limit of addresses at once those beyond what may be kept; without one, a
-    /// step of those that nobody needed for [`IDLE`] milliseconds, and at once of those beyond what is in use. So a program that
-    /// makes no call any more has kept about as much as it uses, at the most.
-    fn release_surplus(&self, mut stock: MutexGuard<'_, Stock>) {
-        let whole = stock.whole_blocks();
-        if let Some(most) = stock.most_kept(whole)
-            && whole > most
-        {
-            drop(stock);
-            // Half as many, so that not each free comes here.
-            return self.release_unless_busy(most / 2);
-        }
-        if whole <= KEPT {
-            return;
-        }
-        let used = stock.used_blocks();
-        if whole > MOST_KEPT.max(used) {
-            drop(stock);
-            return self.release_unless_busy(whole - BATCH as u32);
-        }
-        let now = now();
-        if now.wrapping_sub(stock.since) < IDLE {
-            return;
-        }
-        let idle = stock.fewest.min(whole);
-        (stock.fewest, stock.since) = (whole, now);
-        drop(stock);
-        let surplus = idle.saturating_sub(KEPT.max(used / 8)).min(STEP);
-        if surplus > 0 {
-            self.release_unless_busy(whole - surplus);
-        }
-    }
-
-    /// As [`release`](HeapPages::release), unless another thread is at it.
-    fn release_unless_busy(&self, keep: u32) {
-        match self.releasing.try_lock() {
-            Ok(_alone) => self.release_alone(keep),
-            Err(TryLockError::Poisoned(_)) => self.release(keep),
-            Err(TryLockError::WouldBlock) => 0,
-        };
-    }
-
-    /// Gives whole free blocks back to the system but for some. Returns the bytes.
-    pub fn release(&self, keep: u32) -> u64 {
-        let _alone = self.lock_releasing();
-        self.release_alone(keep)
-    }
-
-    /// Whether the process has a limit of addresses, and it may have so many bytes.
-    pub fn is_within_limit(&self, bytes: usize) -> bool {
-        let limit = self.lock().look_at_limit();
-        limit.is_some_and(|limit| bytes as u64 <= limit)
-    }
-
-    /// Gives whole free blocks back, and their addresses where there is a limit. The caller holds the lock for it.
-    fn release_alone(&self, keep: u32) -> u64 {
-        let limited = self.lock().look_at_limit().is_some();
-        let mut bytes = 0;
-        loop {
-            let mut blocks = [0; BATCH];
-            let mut stock = self.lock();
-            let surplus = stock.whole_blocks().saturating_sub(keep) as usize;
-            let wanted = &mut blocks[..surplus.min(BATCH)];
-            let mut count = 0;
-            for block in wanted {
-                let Some(first) = stock.take_open(BLOCK_ORDER, RUN, false) else {
-                    break;
-                };
-                *block = first;
-                count += 1;
-            }
-            drop(stock);
-            if count == 0 {
-                break;
-            }
-            self.give_back(&blocks[..count], limited);
-            bytes += count as u64 * u64::from(BLOCK) * FRAME_BYTES as u64;
-        }
-        if limited {
-            self.close_released();
-        }
-        bytes
-    }
-
-    /// Closes the blocks that the system has back and that are mapped still, from before there was a limit.
-    fn close_released(&self) {
-        let mut below = usize::MAX;
-        loop {
-            let mut blocks = [0; BATCH];
-            let mut count = 0;
-            let mut stock = self.lock();
-            while count < BATCH
-                && let Some(first) = stock.released.take_mapped(&mut below)
-            {
-                blocks[count] = first;
-                count += 1;
-            }
-            drop(stock);
-            // Where one cannot be closed, others hardly can.
-            if count == 0 || !self.give_back(&blocks[..count], true) {
-                return;
-            }
-        }
-    }
-
-    /// Gives blocks that the caller took back to the system, with their addresses or without. False, if addresses are left.
-    fn give_back(&self, blocks: &[u32], addresses: bool) -> bool {
-        // Closed, and without memory.
-        let mut are = [(false, false); BATCH];
-        for (&first, (closed, empty)) in blocks.iter().zip(&mut are) {
-            *closed = addresses && self.window.close(first, BLOCK);
-            *empty = *closed || self.window.release(first, BLOCK);
-        }
-        let mut stock = self.lock();
-        for (&first, &(closed, empty)) in blocks.iter().zip(&are) {
-            stock.released.put(first, closed);
-            if empty {
-                stock.touched.clear(first, BLOCK);
-            }
-        }
-        are[..blocks.len()].iter().all(|(closed, _)| *closed)
     }
 
     /// Where the memory is.
