@@ -167,7 +167,11 @@ impl Heap {
         };
         match state.store.pages.place(memory) {
             // SAFETY: a piece of a class is mapped.
-            Place::Class(class) if !unsafe { state.store.secret.is_set(memory) } => bytes_of(class),
+            Place::Class(class)
+                if !is_pending(memory) && !unsafe { state.store.secret.is_set(memory) } =>
+            {
+                bytes_of(class)
+            }
             Place::Class(_) | Place::Nothing => misuse("size of memory that is not in use", memory),
             Place::Run(frames) => frames as usize * FRAME_BYTES,
             // SAFETY: as the caller says.
@@ -265,6 +269,24 @@ fn allocate_large(size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>
     allocate_apart(state, size, align)
 }
 
+/// Whether this thread freed the memory a moment ago.
+fn is_pending(memory: NonNull<u8>) -> bool {
+    Front::own().is_some_and(|front| front.is_pending(memory))
+}
+
+/// When the program ends, what its thread has freed last is looked at as well.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn check() {
+        if let Some(front) = Front::own() {
+            front.check_pending();
+        }
+    }
+    check
+};
+
 /// # Safety
 /// As [`Heap::free`], for what the thread does not keep.
 #[cold]
@@ -276,7 +298,7 @@ unsafe fn free_elsewhere(memory: NonNull<u8>) {
     let store = &state.store;
     match store.pages.place(memory) {
         // SAFETY: a piece of a class is mapped.
-        Place::Class(class) if !unsafe { store.secret.is_set(memory) } => {
+        Place::Class(class) if !is_pending(memory) && !unsafe { store.secret.is_set(memory) } => {
             // SAFETY: the caller gives it up, and it is two words long at least.
             unsafe { free_of_class(state, class, memory) };
         }

@@ -4,11 +4,14 @@
 //! free is refused, and looked at again by the slow path, unless the address is that of a piece of a class that is not marked
 //! as free ([`Secret`]).
 //!
-//! Invariants: what is in a magazine is free, marked as such, and of the magazine's class. A front is used by one thread: the one whose
+//! The word of a small object that says so is looked at when [`PENDING`] more were freed: it is on its way to the cache meanwhile, as a
+//! program frees much that it has not touched for long. Until then the object is pending, and found by its address.
+//!
+//! Invariants: what is pending was freed, and is marked only if it was free before. What is in a magazine is free, marked as such, and of the magazine's class. A front is used by one thread: the one whose
 //! word holds its address.
 
 use super::classes::{CLASSES, MOST_BATCH, batch_of, divisor_of, is_multiple, is_run, limit_of};
-use super::ground::{now, system_memory};
+use super::ground::{misuse, now, system_memory};
 use super::mark::{self, Secret};
 use super::store::{Store, fetched_of};
 use super::tls;
@@ -25,8 +28,17 @@ pub(super) const WITHOUT: usize = 1;
 const STEP: (usize, usize) = (4, 8);
 
 /// Allocations from one look at the clock to the next, and for how many of them one counts that leaves the magazine.
-const CALLS: u32 = 512;
-const SLOW: u32 = 64;
+const CALLS: u32 = 128;
+const SLOW: u32 = 16;
+
+/// Milliseconds for which a step is meant; after a longer time it is as many steps, up to some.
+const PACE: (u64, u64) = (4, 8);
+
+/// Frees of small objects that are pending.
+const PENDING: usize = 4;
+
+/// The largest class whose frees are pending for a while: 1 KiB.
+const LAST_PENDING: usize = 20;
 
 /// Free memory of a class.
 struct Magazine {
@@ -46,6 +58,10 @@ pub(super) struct Front {
     frames: usize,
     entries: NonNull<AtomicU32>,
     secret: Secret,
+    /// Where the next one is put, in place of the oldest.
+    oldest: Cell<usize>,
+    pending: [Cell<Option<NonNull<u8>>>; PENDING],
+    pending_class: [Cell<u8>; PENDING],
     store: &'static Store,
     /// Allocations before the next look at the clock.
     calls: Cell<u32>,
@@ -60,6 +76,18 @@ pub(super) struct Front {
 // SAFETY: one thread at a time uses it, as the module says.
 unsafe impl Sync for Front {}
 
+/// Has the line of an object brought to the cache, to be written.
+#[inline(always)]
+fn fetch(memory: NonNull<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which accesses nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) memory.as_ptr(), options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = memory;
+}
+
 impl Front {
     /// An empty one, in memory of the system.
     pub fn new(store: &'static Store) -> Option<&'static Front> {
@@ -73,6 +101,9 @@ impl Front {
             frames: store.pages.frames(),
             entries: store.pages.entries(),
             secret: store.secret,
+            oldest: Cell::new(0),
+            pending: [const { Cell::new(None) }; PENDING],
+            pending_class: [const { Cell::new(0) }; PENDING],
             store,
             calls: Cell::new(CALLS),
             stepped: Cell::new(0),
@@ -145,15 +176,31 @@ impl Front {
         // SAFETY: the table has an entry for each frame.
         let entry = unsafe { self.entries.add(frame).as_ref() }.load(Relaxed);
         // SAFETY: entries name classes that there are.
-        let magazine = unsafe { self.magazines.get_unchecked((entry & 0xff) as usize) };
+        let class = (entry & 0xff) as usize;
+        // SAFETY: entries name classes that there are.
+        let magazine = unsafe { self.magazines.get_unchecked(class) };
         let within = (entry >> 8) << 12 | (address % FRAME_BYTES) as u32;
+        // It is a piece of a class, which is mapped; an entry of no class has the class 0.
+        if !is_multiple(within, magazine.divisor) {
+            return false;
+        }
+        if class <= LAST_PENDING {
+            // SAFETY: as the caller says.
+            return unsafe { self.put_pending(class, memory) };
+        }
+        // SAFETY: as the caller says.
+        unsafe { self.put_now(magazine, memory) }
+    }
+
+    /// Keeps memory of a class; false if it is marked as free, or if there is no room for it.
+    ///
+    /// # Safety
+    /// As [`put`](Front::put).
+    #[inline(always)]
+    unsafe fn put_now(&self, magazine: &Magazine, memory: NonNull<u8>) -> bool {
         let count = magazine.count.get();
-        // The first says that it is a piece of a class, which is mapped; an entry of no class has the class 0.
-        if !is_multiple(within, magazine.divisor)
-            // SAFETY: as said.
-            || unsafe { self.secret.is_set(memory) }
-            || count >= magazine.limit
-        {
+        // SAFETY: a piece of a class is mapped.
+        if unsafe { self.secret.is_set(memory) } || count >= magazine.limit {
             return false;
         }
         // SAFETY: it is the caller's, and there is room for its address.
@@ -163,6 +210,71 @@ impl Front {
         }
         magazine.count.set(count + 1);
         true
+    }
+
+    /// Has an object of a class pending in place of the oldest one, which is kept; false if it is pending already.
+    ///
+    /// # Safety
+    /// As [`put`](Front::put).
+    #[inline(always)]
+    unsafe fn put_pending(&self, class: usize, memory: NonNull<u8>) -> bool {
+        if self.is_pending(memory) {
+            return false;
+        }
+        fetch(memory);
+        let at = self.oldest.get();
+        self.oldest.set((at + 1) % PENDING);
+        // SAFETY: the place is one of them.
+        let (place, class_of) = unsafe {
+            (
+                self.pending.get_unchecked(at),
+                self.pending_class.get_unchecked(at),
+            )
+        };
+        let oldest = place.replace(Some(memory));
+        let its_class = class_of.replace(class as u8);
+        if let Some(oldest) = oldest {
+            // SAFETY: classes are those that there are.
+            let magazine = unsafe { self.magazines.get_unchecked(usize::from(its_class)) };
+            // SAFETY: it was given up when it was put.
+            if !unsafe { self.put_now(magazine, oldest) } {
+                self.settle(its_class.into(), oldest);
+            }
+        }
+        true
+    }
+
+    /// Whether an object was freed a moment ago.
+    #[inline(always)]
+    pub fn is_pending(&self, memory: NonNull<u8>) -> bool {
+        let is = |place: &Cell<Option<NonNull<u8>>>| place.get() == Some(memory);
+        self.pending
+            .iter()
+            .fold(false, |any, place| any | is(place))
+    }
+
+    /// Keeps what was pending, of which there is no room, or which was free before.
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, class: usize, memory: NonNull<u8>) {
+        // SAFETY: a piece of a class is mapped.
+        if unsafe { self.secret.is_set(memory) } {
+            misuse("free of memory that is not in use", memory);
+        }
+        self.make_room(class);
+        // SAFETY: it was given up when it was put, and there is room.
+        let kept = unsafe { self.put_now(&self.magazines[class], memory) };
+        debug_assert!(kept, "there is room");
+    }
+
+    /// Looks at what is pending, which ends the program if it was free before.
+    pub fn check_pending(&self) {
+        for memory in self.pending.iter().filter_map(Cell::get) {
+            // SAFETY: a piece of a class is mapped.
+            if unsafe { self.secret.is_set(memory) } {
+                misuse("free of memory that is not in use", memory);
+            }
+        }
     }
 
     /// Memory of a class that no magazine has, and whether it reads as zeros.
@@ -226,6 +338,11 @@ impl Front {
 
     /// Gives up all that it has.
     pub fn empty(&self) {
+        for (place, class) in self.pending.iter().zip(&self.pending_class) {
+            if let Some(memory) = place.take() {
+                self.settle(class.get().into(), memory);
+            }
+        }
         (1..CLASSES).for_each(|class| self.empty_one(class));
     }
 
@@ -238,10 +355,11 @@ impl Front {
         }
         self.calls.set(CALLS);
         let now = now();
-        if now == self.stepped.replace(now) {
+        let since = now.wrapping_sub(self.stepped.replace(now));
+        if since == 0 {
             return;
         }
-        for _ in 0..STEP.0 {
+        for _ in 0..STEP.0 * (since / PACE.0).clamp(1, PACE.1) as usize {
             let class = self.next_class.get();
             self.next_class.set(class % (CLASSES - 1) + 1);
             let magazine = &self.magazines[class];
@@ -256,6 +374,6 @@ impl Front {
                 self.store.give_up(class, batch.memory());
             }
         }
-        self.store.pages.step();
+        self.store.pages.step(now);
     }
 }

@@ -4,7 +4,6 @@
 //!
 //! Invariant: no system call that takes memory back is made with the lock of the stock held.
 
-use super::ground::now;
 use super::pages::HeapPages;
 use super::stock::{PIECES, Piece, RUN, Stock};
 use super::window::BLOCK;
@@ -17,6 +16,9 @@ const KEPT: u32 = 16;
 
 /// Milliseconds for which a block must have been free before it is given back.
 const IDLE: u64 = 100;
+
+/// Milliseconds for which a step of looking for pieces is meant; after a longer time it is as many steps, up to some.
+const PACE: (u64, u64) = (4, 8);
 
 /// Whole free blocks that a step gives back of those that were free for so long.
 const STEP: u32 = 64;
@@ -45,15 +47,28 @@ impl HeapPages {
         }
     }
 
-    /// Gives back a part of what nobody needed for [`IDLE`] milliseconds. To be called from time to time.
-    pub fn step(&self) {
-        let now = now();
+    /// Gives back a part of what nobody needed for [`IDLE`] milliseconds. To be called from time to time, with the time.
+    pub fn step(&self, now: u64) {
         let Ok(mut stock) = self.stock.try_lock() else {
             return;
         };
-        if now.wrapping_sub(stock.since) < IDLE {
-            return;
+        let since = now.wrapping_sub(std::mem::replace(&mut stock.stepped, now));
+        let may_look = stock.may_look(now);
+        if now.wrapping_sub(stock.since) >= IDLE {
+            self.step_of_blocks(stock, now);
+        } else {
+            drop(stock);
         }
+        if since > 0 && may_look {
+            for _ in 0..(since / PACE.0).clamp(1, PACE.1) {
+                if !self.release_pieces(now) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn step_of_blocks(&self, mut stock: MutexGuard<'_, Stock>, now: u64) {
         let (whole, used) = (stock.whole_blocks(), stock.used_blocks());
         let idle = stock.fewest.min(whole);
         (stock.fewest, stock.since) = (whole, now);
@@ -62,22 +77,26 @@ impl HeapPages {
         if surplus > 0 {
             self.release_unless_busy(whole - surplus);
         }
-        self.release_pieces();
     }
 
-    /// Gives back pieces of blocks that are in use otherwise, and stayed free from one look to the next.
-    fn release_pieces(&self) {
+    /// Gives back pieces of blocks that are in use otherwise, and stayed free from one look to the next. False, if there is nothing
+    /// more to look at now.
+    fn release_pieces(&self, now: u64) -> bool {
         let Ok(_alone) = self.releasing.try_lock() else {
-            return;
+            return false;
         };
         let mut pieces = [Piece::default(); PIECES];
-        let count = self.lock().take_idle_pieces(&mut pieces);
+        let (count, goes_on) = {
+            let mut stock = self.lock();
+            let count = stock.take_idle_pieces(&mut pieces, now);
+            (count, stock.may_look(now))
+        };
         let mut are_empty = [false; PIECES];
         for (piece, is_empty) in pieces[..count].iter().zip(&mut are_empty) {
             *is_empty = self.window.release(piece.first, piece.frames);
         }
         if count == 0 {
-            return;
+            return goes_on;
         }
         let mut stock = self.lock();
         for (piece, is_empty) in pieces[..count].iter().zip(are_empty) {
@@ -86,6 +105,7 @@ impl HeapPages {
             }
             stock.give(piece.first, piece.frames, RUN);
         }
+        goes_on
     }
 
     /// As [`release`](HeapPages::release), unless another thread is at it.

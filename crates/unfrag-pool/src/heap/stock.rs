@@ -43,6 +43,9 @@ const FEWEST_UNITS: u32 = BLOCK / UNIT / 4;
 pub(super) const PIECES: usize = 64;
 const LOOKED_AT: u32 = 64;
 
+/// Milliseconds from one look at all blocks to the next, at least.
+const IDLE: u64 = 250;
+
 /// Some free frames.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Piece {
@@ -73,6 +76,9 @@ pub(super) struct Stock {
     pub touched: Touched,
     /// The first frame of the block that is looked at next for pieces.
     next_look: u32,
+    /// When the look at all blocks began, and when the last step was made.
+    looked: u64,
+    pub stepped: u64,
 }
 
 /// Blocks within so many bytes.
@@ -106,6 +112,8 @@ impl Stock {
             released: Released::new((window.frames() / BLOCK) as usize)?,
             touched: Touched::new(window.frames())?,
             next_look: 0,
+            looked: 0,
+            stepped: 0,
         })
     }
 
@@ -221,17 +229,25 @@ impl Stock {
         true
     }
 
+    /// Whether there are blocks to look at for pieces: those that are left of this look, or, some time after it began, all again.
+    pub fn may_look(&self, now: u64) -> bool {
+        self.next_look > 0 || now.wrapping_sub(self.looked) >= IDLE
+    }
+
     /// Takes pieces of blocks that are in use otherwise, which stayed free and were not given back since the last look at them.
     /// It looks at some blocks, and goes on with the next ones in the next call. Returns how many pieces there are.
-    pub fn take_idle_pieces(&mut self, into: &mut [Piece; PIECES]) -> usize {
+    pub fn take_idle_pieces(&mut self, into: &mut [Piece; PIECES], now: u64) -> usize {
         let mut count = 0;
-        let all = self.usable_frames() / BLOCK;
-        for _ in 0..LOOKED_AT.min(all.div_ceil(8)) {
-            if self.next_look >= self.parts[0].next && self.next_look < self.parts[1].next {
-                self.next_look = self.next_look.max(self.parts[0].end);
+        if self.next_look == 0 {
+            self.looked = now;
+        }
+        for _ in 0..LOOKED_AT {
+            if self.next_look >= self.parts[0].next && self.next_look < self.parts[0].end {
+                self.next_look = self.parts[0].end;
             }
             if self.next_look >= self.parts[1].next {
                 self.next_look = 0;
+                break;
             }
             // A block that has no room among the pieces is looked at again.
             if into.len() - count < (BLOCK / UNIT / 2) as usize && count > 0 {
