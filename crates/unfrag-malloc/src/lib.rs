@@ -6,6 +6,9 @@
 //!
 //! Each call keeps to the C standard and POSIX, and where these are silent to what glibc documents: sizes of zero get
 //! memory that may be freed; memory is at a multiple of 16; a call that fails sets `errno`.
+//!
+//! `malloc` and `free` have the ABI that may unwind, though nothing in them does: so their fast paths need no frame for an end of the
+//! program by a panic.
 #![allow(unsafe_code)]
 
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
@@ -34,7 +37,16 @@ fn fails(code: c_int) -> *mut c_void {
 
 /// `malloc(3)`.
 #[unsafe(no_mangle)]
-pub extern "C" fn malloc(size: size_t) -> *mut c_void {
+pub extern "C-unwind" fn malloc(size: size_t) -> *mut c_void {
+    match HEAP.allocate_kept(size, USUAL) {
+        Some(memory) => memory.as_ptr().cast(),
+        None => malloc_elsewhere(size),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn malloc_elsewhere(size: size_t) -> *mut c_void {
     or_no_memory(HEAP.allocate(size, USUAL, false))
 }
 
@@ -52,7 +64,7 @@ pub extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
 /// # Safety
 /// The memory is null, or came from here and is in use.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(memory: *mut c_void) {
+pub unsafe extern "C-unwind" fn free(memory: *mut c_void) {
     if let Some(memory) = NonNull::new(memory.cast()) {
         // SAFETY: as the caller says.
         unsafe { HEAP.free(memory) };

@@ -121,7 +121,7 @@ pub(super) const fn shared_of(class: usize) -> usize {
     let most = match bytes_of(class) {
         0 => return 0,
         bytes if is_run(class) => clamp((4 << 20) / bytes, 2, 64),
-        bytes => clamp((2 << 20) / bytes, 16, 8192),
+        bytes => clamp((4 << 20) / bytes, 16, 8192),
     };
     most / batch_of(class)
 }

@@ -17,7 +17,7 @@ use super::store::{Store, fetched_of};
 use super::tls;
 use crate::space::FRAME_BYTES;
 use std::cell::Cell;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -58,10 +58,8 @@ pub(super) struct Front {
     frames: usize,
     entries: NonNull<AtomicU32>,
     secret: Secret,
-    /// Where the next one is put, in place of the oldest.
-    oldest: Cell<usize>,
-    pending: [Cell<Option<NonNull<u8>>>; PENDING],
-    pending_class: [Cell<u8>; PENDING],
+    /// Addresses with their class, the newest first.
+    pending: [Cell<*mut u8>; PENDING],
     store: &'static Store,
     /// Allocations before the next look at the clock.
     calls: Cell<u32>,
@@ -75,6 +73,21 @@ pub(super) struct Front {
 
 // SAFETY: one thread at a time uses it, as the module says.
 unsafe impl Sync for Front {}
+
+/// Addresses of programs have fewer bits.
+const TAG_SHIFT: u32 = 56;
+
+/// An address with the class of what is there.
+#[inline(always)]
+fn tagged(class: usize, memory: NonNull<u8>) -> *mut u8 {
+    memory.as_ptr().map_addr(|at| at | class << TAG_SHIFT)
+}
+
+#[inline(always)]
+fn untagged(place: *mut u8) -> Option<(usize, NonNull<u8>)> {
+    let memory = place.map_addr(|at| at & ((1 << TAG_SHIFT) - 1));
+    Some((place.addr() >> TAG_SHIFT, NonNull::new(memory)?))
+}
 
 /// Has the line of an object brought to the cache, to be written.
 #[inline(always)]
@@ -101,9 +114,7 @@ impl Front {
             frames: store.pages.frames(),
             entries: store.pages.entries(),
             secret: store.secret,
-            oldest: Cell::new(0),
-            pending: [const { Cell::new(None) }; PENDING],
-            pending_class: [const { Cell::new(0) }; PENDING],
+            pending: [const { Cell::new(null_mut()) }; PENDING],
             store,
             calls: Cell::new(CALLS),
             stepped: Cell::new(0),
@@ -212,45 +223,41 @@ impl Front {
         true
     }
 
-    /// Has an object of a class pending in place of the oldest one, which is kept; false if it is pending already.
+    /// Has an object of a class pending, and keeps the one that was longest; false if it is pending already.
     ///
     /// # Safety
     /// As [`put`](Front::put).
     #[inline(always)]
     unsafe fn put_pending(&self, class: usize, memory: NonNull<u8>) -> bool {
-        if self.is_pending(memory) {
+        let new = tagged(class, memory);
+        if self.pending.iter().any(|place| place.get() == new) {
             return false;
         }
         fetch(memory);
-        let at = self.oldest.get();
-        self.oldest.set((at + 1) % PENDING);
-        // SAFETY: the place is one of them.
-        let (place, class_of) = unsafe {
-            (
-                self.pending.get_unchecked(at),
-                self.pending_class.get_unchecked(at),
-            )
-        };
-        let oldest = place.replace(Some(memory));
-        let its_class = class_of.replace(class as u8);
-        if let Some(oldest) = oldest {
+        let mut last = new;
+        for place in &self.pending {
+            last = place.replace(last);
+        }
+        if let Some((class, memory)) = untagged(last) {
             // SAFETY: classes are those that there are.
-            let magazine = unsafe { self.magazines.get_unchecked(usize::from(its_class)) };
+            let magazine = unsafe { self.magazines.get_unchecked(class) };
             // SAFETY: it was given up when it was put.
-            if !unsafe { self.put_now(magazine, oldest) } {
-                self.settle(its_class.into(), oldest);
+            if !unsafe { self.put_now(magazine, memory) } {
+                self.settle(class, memory);
             }
         }
         true
     }
 
-    /// Whether an object was freed a moment ago.
-    #[inline(always)]
-    pub fn is_pending(&self, memory: NonNull<u8>) -> bool {
-        let is = |place: &Cell<Option<NonNull<u8>>>| place.get() == Some(memory);
+    fn all_pending(&self) -> impl Iterator<Item = (usize, NonNull<u8>)> {
         self.pending
             .iter()
-            .fold(false, |any, place| any | is(place))
+            .filter_map(|place| untagged(place.get()))
+    }
+
+    /// Whether an object was freed a moment ago.
+    pub fn is_pending(&self, memory: NonNull<u8>) -> bool {
+        self.all_pending().any(|(_, of)| of == memory)
     }
 
     /// Keeps what was pending, of which there is no room, or which was free before.
@@ -269,7 +276,7 @@ impl Front {
 
     /// Looks at what is pending, which ends the program if it was free before.
     pub fn check_pending(&self) {
-        for memory in self.pending.iter().filter_map(Cell::get) {
+        for (_, memory) in self.all_pending() {
             // SAFETY: a piece of a class is mapped.
             if unsafe { self.secret.is_set(memory) } {
                 misuse("free of memory that is not in use", memory);
@@ -338,9 +345,9 @@ impl Front {
 
     /// Gives up all that it has.
     pub fn empty(&self) {
-        for (place, class) in self.pending.iter().zip(&self.pending_class) {
-            if let Some(memory) = place.take() {
-                self.settle(class.get().into(), memory);
+        for place in &self.pending {
+            if let Some((class, memory)) = untagged(place.replace(null_mut())) {
+                self.settle(class, memory);
             }
         }
         (1..CLASSES).for_each(|class| self.empty_one(class));

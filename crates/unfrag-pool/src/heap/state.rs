@@ -78,7 +78,7 @@ impl State {
 
     fn new() -> Option<State> {
         let pages = leak(HeapPages::new()?)?;
-        let slub = SlubRules::V6.min_objects(8).max_order(4);
+        let slub = SlubRules::V6.min_objects(4).max_order(3);
         let rules = Rules::MODERN.slub(slub);
         let config = SlabConfig::new(1).rules(rules);
         // SAFETY: the table is new memory of the system, and the caches alone use it.

@@ -37,10 +37,10 @@ const KEPT_PART: u32 = 8;
 const UNIT: u32 = 4;
 
 /// Units of a block that must be idle, for any of them to be given back: a huge page that is in use is not split for less.
-const FEWEST_UNITS: u32 = BLOCK / UNIT / 4;
+const FEWEST_UNITS: u32 = BLOCK / UNIT / 8;
 
 /// Pieces that are taken at a time, and blocks that are looked at for them.
-pub(super) const PIECES: usize = 64;
+pub(super) const PIECES: usize = 256;
 const LOOKED_AT: u32 = 64;
 
 /// Milliseconds from one look at all blocks to the next, at least.
@@ -132,10 +132,11 @@ impl Stock {
         self.usable - self.released.left_out() * BLOCK
     }
 
-    /// Blocks of which something is in use.
+    /// As many blocks as the frames fill that are in use.
     pub fn used_blocks(&self) -> u32 {
-        let free = self.whole_blocks() + self.released.count() as u32;
-        (self.usable_frames() / BLOCK).saturating_sub(free)
+        let free = self.free_frames() + self.released.count() as u64 * u64::from(BLOCK);
+        let used = u64::from(self.usable_frames()).saturating_sub(free);
+        (used / u64::from(BLOCK)) as u32
     }
 
     /// Asks what limit of addresses the process has. Returns the bytes.

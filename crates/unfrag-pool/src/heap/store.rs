@@ -22,7 +22,7 @@ pub(super) struct Store {
 }
 
 /// Bytes that are taken from slabs at a time at the most, as long as there is more than one object.
-const MOST_FETCHED: usize = 16 << 10;
+const MOST_FETCHED: usize = 32 << 10;
 
 /// How many of a class are taken from slabs at a time, at the most.
 pub(super) fn fetched_of(class: usize) -> usize {
