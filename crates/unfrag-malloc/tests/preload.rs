@@ -130,7 +130,7 @@ fn ends(part: &str, message: &str) {
 
 #[test]
 fn a_second_free_is_found_wherever_the_memory_is() {
-    for size in [1, 16, 17, 100, 1000, 4096, 30_000, 40_000, 1_000_000] {
+    for size in [1_u64, 16, 17, 100, 1000, 4096, 30_000, 40_000, 1_000_000] {
         // In the magazine, in the depot, in the slab or the frames.
         for others in [0, 10, 40, 100, 4999] {
             // Pages that went back to the system have no mark any more; they are no memory of the heap then.

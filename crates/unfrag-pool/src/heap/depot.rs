@@ -173,9 +173,13 @@ impl Depot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZero;
 
     fn batch(class: usize, from: usize) -> Vec<NonNull<u8>> {
-        let address = |n| NonNull::without_provenance((from + n).try_into().expect("not zero"));
+        let address = |n: usize| {
+            let address = NonZero::new(from + n).expect("not zero");
+            NonNull::without_provenance(address)
+        };
         (1..=batch_of(class)).map(address).collect()
     }
 

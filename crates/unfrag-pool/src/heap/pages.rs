@@ -37,7 +37,7 @@ const PLACE_SHIFT: u32 = 8;
 /// A run without a class: its length stands above the lowest byte.
 const LONG: u32 = 1 << 31;
 /// Where a mapping of its own begins.
-const APART: u32 = u32::MAX & !CLASS;
+const APART: u32 = !CLASS;
 const _: () = assert!(CLASSES <= CLASS as usize && MOST_RUN / FRAME_BYTES < 1 << 20);
 
 /// The pages of the heap.
