@@ -43,7 +43,7 @@ static int is_filled_with(const unsigned char *p, size_t n, int with) {
 static void sizes(void) {
   for (size_t n = 0; n < 200000; n += n < 5000 ? 1 : 997) {
     unsigned char *p = malloc(n);
-    CHECK(p && (uintptr_t)p % (n > 8 ? 16 : 8) == 0);
+    CHECK(p && (uintptr_t)p % 16 == 0);
     CHECK(malloc_usable_size(p) >= n);
     fill(p, malloc_usable_size(p), n);
     unsigned char *q = malloc(n);
@@ -126,7 +126,90 @@ static void refusals(void) {
   void *q = NULL;
   CHECK(posix_memalign(&q, 24, 1) == EINVAL && posix_memalign(&q, 4, 1) == EINVAL);
   errno = 0;
-  CHECK(memalign(24, 1) == NULL && errno == EINVAL);
+  CHECK(memalign(SIZE_MAX, 1) == NULL && errno == EINVAL);
+}
+
+// As glibc: an odd alignment is raised to the next power of two.
+static void odd_alignments(void) {
+  for (size_t align = 0; align < 10000; align += align < 70 ? 1 : 77) {
+    unsigned char *p = memalign(align, 100);
+    size_t power = 1;
+    while (power < align)
+      power *= 2;
+    CHECK(p && (uintptr_t)p % power == 0);
+    fill(p, 100, align);
+    free(p);
+  }
+}
+
+// The numbers follow what the program does.
+static void info(void) {
+  enum { COUNT = 10000, SIZE = 3000, LARGE = 64 << 20 };
+  static void *all[COUNT];
+  struct mallinfo2 before = mallinfo2();
+  CHECK(before.arena > 0 && before.uordblks + before.fordblks == before.arena);
+  for (int i = 0; i < COUNT; i++)
+    memset(all[i] = malloc(SIZE), 1, SIZE);
+  void *large = malloc(LARGE);
+  struct mallinfo2 full = mallinfo2();
+  CHECK(full.uordblks >= before.uordblks + (size_t)COUNT * SIZE);
+  CHECK(full.arena >= full.uordblks && full.uordblks + full.fordblks == full.arena);
+  CHECK(full.hblks == before.hblks + 1 && full.hblkhd >= before.hblkhd + LARGE);
+  for (int i = 0; i < COUNT; i++)
+    free(all[i]);
+  free(large);
+  struct mallinfo2 after = mallinfo2();
+  CHECK(after.uordblks + (size_t)COUNT * SIZE * 9 / 10 < full.uordblks);
+  CHECK(after.hblks == before.hblks && after.hblkhd == before.hblkhd);
+  malloc_trim(0);
+  CHECK(mallinfo2().arena + (size_t)COUNT * SIZE / 2 < full.arena);
+  CHECK((size_t)mallinfo().uordblks == mallinfo2().uordblks);
+}
+
+// Memory of zeros is that, whatever the heap has of earlier users.
+static void zeros(void) {
+  static const size_t sizes[] = {1, 17, 100, 1000, 5000, 30000, 40000, 100000, 1 << 20, 3 << 20, 20 << 20, 40 << 20};
+  for (int round = 0; round < 20; round++)
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      size_t n = sizes[i];
+      unsigned char *all[6] = {0};
+      int count = n > 1 << 20 ? 1 : 6;
+      for (int k = 0; k < count; k++) {
+        all[k] = calloc(1, n);
+        CHECK(all[k] && is_filled_with(all[k], n, 0));
+        memset(all[k], 0xa5, malloc_usable_size(all[k]));
+      }
+      for (int k = 0; k < count; k++)
+        free(all[k]);
+      if (round % 5 == 4)
+        malloc_trim(0);
+    }
+}
+
+// Memory that is free lies in the magazine of a thread, in the depot, or in its slab: a second free is found in each.
+static void free_again(int size, int others) {
+  static void *all[5000];
+  void *p = malloc(size);
+  for (int i = 0; i < others; i++)
+    all[i] = malloc(size);
+  free(p);
+  for (int i = 0; i < others; i++)
+    free(all[i]);
+  free(p);
+}
+
+static void *frees(void *p) {
+  free(p);
+  return NULL;
+}
+
+// Another thread freed it, and ended or not.
+static void free_again_here(void) {
+  pthread_t thread;
+  void *p = malloc(100);
+  CHECK(pthread_create(&thread, NULL, frees, p) == 0);
+  pthread_join(thread, NULL);
+  free(p);
 }
 
 // Blocks that threads give each other: a place holds a block, whose first word is its length.
@@ -440,6 +523,15 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "refusals")) refusals();
   else if (!strcmp(part, "threads")) threads(40, exchange);
   else if (!strcmp(part, "many_threads")) many_threads();
+  else if (!strcmp(part, "odd_alignments")) odd_alignments();
+  else if (!strcmp(part, "info")) info();
+  else if (!strcmp(part, "zeros")) zeros();
+  else if (!strcmp(part, "free_again") && argc > 3) free_again(atoi(argv[2]), atoi(argv[3]));
+  else if (!strcmp(part, "free_again_here")) free_again_here();
+  else if (!strcmp(part, "free_in_object") && argc > 3) {
+    char *p = malloc(atoi(argv[2]));
+    free(p + atoi(argv[3]));
+  }
   else if (!strcmp(part, "forks")) forks();
   else if (!strcmp(part, "forks_and_trims")) forks_and_trims();
   else if (!strcmp(part, "trim")) trim();

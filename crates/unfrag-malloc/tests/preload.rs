@@ -98,6 +98,78 @@ fn malloc_trim_gives_memory_back_to_the_system() {
 }
 
 #[test]
+fn an_odd_alignment_is_raised_as_glibc_does() {
+    holds("odd_alignments");
+}
+
+#[test]
+fn mallinfo_follows_what_the_program_does() {
+    holds("info");
+}
+
+#[test]
+fn memory_of_zeros_is_zero_whoever_had_it_before() {
+    holds("zeros");
+}
+
+/// Runs a part that ends the program for a misuse.
+fn ends(part: &str, message: &str) {
+    let contract = CONTRACT.1.to_str().expect("a name");
+    let mut words = part.split(' ');
+    let out = command(contract, Some(&library()), &CONTRACT.0.0)
+        .args(&mut words)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        !out.status.success() && said.contains(message),
+        "{part}: {} {said}",
+        out.status
+    );
+}
+
+#[test]
+fn a_second_free_is_found_wherever_the_memory_is() {
+    for size in [1_u64, 16, 17, 100, 1000, 4096, 30_000, 40_000, 1_000_000] {
+        // In the magazine, in the depot, in the slab or the frames.
+        for others in [0, 10, 40, 100, 4999] {
+            // Pages that went back to the system have no mark any more; they are no memory of the heap then.
+            if size * others > 100 << 20 {
+                continue;
+            }
+            ends(
+                &format!("free_again {size} {others}"),
+                "free of memory that is not in use",
+            );
+        }
+    }
+    ends("free_again_here", "free of memory that is not in use");
+}
+
+#[test]
+fn a_free_inside_an_object_is_found() {
+    for (size, inside) in [
+        (17, 16),
+        (32, 8),
+        (33, 16),
+        (100, 1),
+        (100, 48),
+        (1000, 512),
+        (30_000, 4096),
+        (30_000, 16),
+        (100_000, 64),
+        (100_000, 8192),
+        (3_000_000, 4096),
+        (3_000_000, 16),
+    ] {
+        ends(
+            &format!("free_in_object {size} {inside}"),
+            "free of memory that is not in use",
+        );
+    }
+}
+
+#[test]
 fn a_misuse_ends_the_program_with_its_name() {
     for (name, message) in [
         ("free_twice", "free of memory that is not in use"),

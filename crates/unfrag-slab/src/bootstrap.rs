@@ -64,6 +64,7 @@ fn request(order: u8, gfp: Gfp, node: u8) -> PageRequest {
         gfp,
         node,
         first_pass_only: false,
+        object_bytes: 0,
     }
 }
 

@@ -239,6 +239,34 @@ impl<'s, R: RawMutex> KmemCache<'s, R> {
         slow::free(self.set, self.record(), None, object.as_ptr())
     }
 
+    /// Allocates up to as many objects as `into` has places, without a CPU's token: with SLUB what slabs of a node have, under one
+    /// hold of that node's lock, and only if they have nothing, objects of one new slab. Returns how many there are; 0 if there is no
+    /// memory for one. For whoever keeps free objects before the cache.
+    #[allow(unsafe_code)]
+    pub fn alloc_some_without_cpu(&self, gfp: Gfp, into: &mut [NonNull<u8>]) -> usize {
+        let count = slow::alloc_some_without_cpu(self.set, self.record(), gfp, into);
+        if gfp.contains(Gfp::ZERO) {
+            for object in &into[..count] {
+                // SAFETY: the object is new and that long.
+                unsafe { object.write_bytes(0, self.object_size()) };
+            }
+        }
+        count
+    }
+
+    /// Frees several objects without a CPU's token: with SLUB under one hold of the lock of their node.
+    ///
+    /// # Errors
+    /// For the first address at which no object of this cache begins, or which is freed twice as far as can be seen; the others are
+    /// freed all the same.
+    ///
+    /// # Safety
+    /// As [`free`](KmemCache::free), for each.
+    #[allow(unsafe_code)]
+    pub unsafe fn free_bulk_without_cpu(&self, objects: &[NonNull<u8>]) -> Result<(), Fault> {
+        slow::free_bulk_without_cpu(self.set, self.record(), objects)
+    }
+
     /// Allocates as many objects as `into` has places: all of them or none.
     ///
     /// # Errors

@@ -68,6 +68,7 @@ fn block<R: RawMutex>(
             gfp,
             node,
             first_pass_only,
+            object_bytes: cache.layout.size,
         };
         let pfn = set.memory.pages.alloc(&request)?;
         Some((pfn, BlockKind::new(order, request.mt())))

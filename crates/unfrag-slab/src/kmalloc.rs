@@ -281,6 +281,7 @@ impl<'s, R: RawMutex> Kmalloc<'s, R> {
             gfp: (gfp - (Gfp::ZERO | Gfp::MOVABLE | Gfp::HIGHMEM)) | Gfp::COMP,
             node,
             first_pass_only: false,
+            object_bytes: 0,
         };
         let pfn = set.memory.pages.alloc(&request).ok_or(NoMemory)?;
         let Some(at) = set

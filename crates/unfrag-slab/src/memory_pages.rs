@@ -122,6 +122,7 @@ impl<'s, 'm, R: RawMutex> MemoryPages<'s, 'm, R> {
             gfp,
             node,
             first_pass_only,
+            object_bytes: _,
         } = *request;
         let mut own = Request::new(Order(order), gfp.mobility()?);
         own = match gfp.contains(Gfp::THISNODE) {

@@ -21,6 +21,9 @@ pub struct PageRequest {
     pub node: u8,
     /// Give up after the first pass over the free lists. `spec: 6.5 (d)`
     pub first_pass_only: bool,
+    /// Bytes from one object to the next of the slab that the frames are for, the first at their start but for a lead; 0 if they are
+    /// for something else.
+    pub object_bytes: u32,
 }
 
 impl PageRequest {
@@ -31,6 +34,7 @@ impl PageRequest {
             gfp,
             node: 0,
             first_pass_only: false,
+            object_bytes: 0,
         }
     }
     /// Asks for frames of a node, or near it.

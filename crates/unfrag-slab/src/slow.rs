@@ -8,6 +8,7 @@ use crate::set::Set;
 use crate::sync::Ordering;
 use crate::work::Work;
 use crate::{array, debug, slqb, slub};
+use core::ptr::NonNull;
 use lock_api::RawMutex;
 use unfrag::Gfp;
 
@@ -73,6 +74,54 @@ pub(crate) fn alloc_without_cpu<R: RawMutex>(
         Design::Slub => slub::alloc_without_cpu(&work, gfp),
         Design::Slqb => slqb::alloc_without_cpu(&work, gfp),
     })
+}
+
+/// Several objects for a caller without a CPU; returns how many.
+#[cold]
+#[inline(never)]
+pub(crate) fn alloc_some_without_cpu<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    gfp: Gfp,
+    into: &mut [NonNull<u8>],
+) -> usize {
+    if cache.design != Design::Slub || cache.is_checked() {
+        let mut count = 0;
+        while count < into.len()
+            && let Some(object) = alloc_without_cpu(set, cache, gfp).and_then(NonNull::new)
+        {
+            into[count] = object;
+            count += 1;
+        }
+        return count;
+    }
+    let count = slub::alloc_some_without_cpu(&Work::without_cpu(set, cache), gfp, into);
+    // Relaxed: nothing is read because of a count.
+    cache.alloc_apart.fetch_add(count as u64, Ordering::Relaxed);
+    count
+}
+
+/// Frees several objects for a caller without a CPU. Answers with the first fault.
+#[cold]
+#[inline(never)]
+pub(crate) fn free_bulk_without_cpu<R: RawMutex>(
+    set: &Set<R>,
+    cache: &CacheRecord<R>,
+    objects: &[NonNull<u8>],
+) -> Result<(), Fault> {
+    if cache.design != Design::Slub || cache.is_checked() {
+        let mut done = Ok(());
+        for object in objects {
+            let freed = free(set, cache, None, object.as_ptr());
+            done = done.and(freed);
+        }
+        return done;
+    }
+    let freed = slub::free_bulk_without_cpu(&Work::without_cpu(set, cache), objects);
+    // Relaxed: as above.
+    let count = objects.len() as u64;
+    cache.free_apart.fetch_add(count, Ordering::Relaxed);
+    freed.map_err(|(object, kind)| fault(set, cache, object.as_ptr(), kind))
 }
 
 /// The first object of those that `take` gives that is as it should be. One that was written to after its free is not

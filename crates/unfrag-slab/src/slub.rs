@@ -9,14 +9,16 @@
 //! Invariant: a change of a word that is not frozen, by which the slab goes on or off its node's list, is made
 //! under that node's lock. All other changes need no lock.
 
+use crate::cache_record::NodeLists;
 use crate::fault::FaultKind;
 use crate::grow::{discard, new_slab, start};
+use crate::list::List;
 use crate::object::{next, set_next};
 use crate::slab_record::SlabRecord;
 use crate::sync::Ordering;
 use crate::word::{Slot, Word};
 use crate::work::Work;
-use core::ptr::null_mut;
+use core::ptr::{NonNull, null_mut};
 use lock_api::RawMutex;
 use unfrag::Gfp;
 
@@ -169,6 +171,169 @@ fn take_one<R: RawMutex>(work: &Work<R>, id: u32) -> (*mut u8, Word) {
         unreachable!("this change is never refused")
     };
     (object, new)
+}
+
+/// Several objects, past the lists of CPUs: of a node's partial slabs, and if they have none, of a new one. Returns how many.
+pub(crate) fn alloc_some_without_cpu<R: RawMutex>(
+    work: &Work<R>,
+    gfp: Gfp,
+    into: &mut [NonNull<u8>],
+) -> usize {
+    let of_any = |into: &mut [NonNull<u8>]| {
+        let nodes = 0..work.set.nodes;
+        nodes.fold(0, |count, n| count + some_of(work, n, &mut into[count..]))
+    };
+    let count = of_any(into);
+    if count > 0 || into.is_empty() {
+        return count;
+    }
+    let Some(id) = new_slab(work.set, work.cache, gfp, 0) else {
+        // Something may have been freed meanwhile.
+        return of_any(into);
+    };
+    let (count, _) = take_some(work, id, into);
+    thaw(work, id);
+    count
+}
+
+/// Takes objects of a node's partial slabs, those of the first slab first.
+fn some_of<R: RawMutex>(work: &Work<R>, node: u8, into: &mut [NonNull<u8>]) -> usize {
+    let mut lists = work.cache.node(node).lists.lock();
+    let mut count = 0;
+    while count < into.len()
+        && let Some(id) = lists.partial.pop_front(work.map())
+    {
+        let (some, new) = take_some(work, id, &mut into[count..]);
+        count += some;
+        if new.head() != 0 {
+            lists.partial.push_front(work.map(), id);
+        }
+    }
+    count
+}
+
+/// Takes objects off the start of a slab's chain, which nobody else takes from, as with [`take_one`].
+fn take_some<R: RawMutex>(work: &Work<R>, id: u32, into: &mut [NonNull<u8>]) -> (usize, Word) {
+    let slab = work.map().slab(id);
+    let mut count = 0;
+    let took = slab.word.change(|w| {
+        count = 0;
+        let mut at = object_at(work, slab, w.head());
+        while count < into.len()
+            && let Some(object) = NonNull::new(at)
+        {
+            into[count] = object;
+            count += 1;
+            // SAFETY: the object is free, and on the chain until the word changes.
+            #[allow(unsafe_code)]
+            let following = unsafe { next(at, work.cache.next_at()) };
+            at = following;
+        }
+        let inuse = w.inuse() + count as u16;
+        Some(Word::new(slot_of(work, slab, at), inuse, w.is_frozen()))
+    });
+    let Ok((_, new)) = took else {
+        unreachable!("this change is never refused")
+    };
+    (count, new)
+}
+
+/// Frees several objects into their slabs, with one hold of the lock of each node that they come from in turn. Answers with the
+/// first address that is no object in use, as far as can be seen.
+pub(crate) fn free_bulk_without_cpu<R: RawMutex>(
+    work: &Work<R>,
+    objects: &[NonNull<u8>],
+) -> Result<(), (NonNull<u8>, FaultKind)> {
+    let mut done = Ok(());
+    let mut gone = List::default();
+    let mut rest = objects;
+    while let Some((object, _)) = rest.split_first() {
+        let Some(id) = slab_of(work, *object) else {
+            done = done.and(Err((*object, FaultKind::NotAnObject)));
+            rest = &rest[1..];
+            continue;
+        };
+        let node = work.map().slab(id).node;
+        let mut lists = work.cache.node(node).lists.lock();
+        while let Some((object, _)) = rest.split_first()
+            && let Some(id) = slab_of(work, *object)
+            && work.map().slab(id).node == node
+        {
+            let same = rest
+                .iter()
+                .skip(1)
+                .take_while(|o| slab_of(work, **o) == Some(id));
+            let (of_slab, others) = rest.split_at(1 + same.count());
+            rest = others;
+            let freed = free_of_slab(work, &mut lists, &mut gone, id, of_slab);
+            done = done.and(freed.map_err(|kind| (*object, kind)));
+        }
+    }
+    while let Some(id) = gone.pop_front(work.map()) {
+        discard(work.set, work.cache, id);
+    }
+    done
+}
+
+/// The slab of an object; `None` if no object of this cache begins there.
+fn slab_of<R: RawMutex>(work: &Work<R>, object: NonNull<u8>) -> Option<u32> {
+    let id = work.map().entry(object.as_ptr())?;
+    let slab = work.map().slab(id);
+    let is_own = core::ptr::eq(slab.cache, work.cache);
+    let begins = || {
+        slab.index(object.as_ptr(), work.cache.layout.size)
+            .is_some()
+    };
+    (is_own && begins()).then_some(id)
+}
+
+/// Frees objects of one slab, whose node's lists the caller has locked. A slab that goes is put on a list of such.
+fn free_of_slab<R: RawMutex>(
+    work: &Work<R>,
+    lists: &mut NodeLists,
+    gone: &mut List,
+    id: u32,
+    objects: &[NonNull<u8>],
+) -> Result<(), FaultKind> {
+    let slab = work.map().slab(id);
+    let next_at = work.cache.next_at();
+    let (Some(first), Some(last)) = (objects.first(), objects.last()) else {
+        return Ok(());
+    };
+    for pair in objects.windows(2) {
+        // SAFETY: the objects are the caller's until the word below says otherwise.
+        #[allow(unsafe_code)]
+        unsafe {
+            set_next(pair[0].as_ptr(), next_at, pair[1].as_ptr());
+        }
+    }
+    let changed = slab.word.change(|w| {
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            set_next(last.as_ptr(), next_at, object_at(work, slab, w.head()));
+        }
+        w.freed(slot_of(work, slab, first.as_ptr()), objects.len() as u16)
+    });
+    let Ok((old, new)) = changed else {
+        return Err(FaultKind::DoubleFree);
+    };
+    // A slab that a CPU holds is on no list.
+    if old.is_frozen() {
+        return Ok(());
+    }
+    let was_full = old.head() == 0;
+    let keep = work.set.rules.slub.keep_empty && lists.partial.nr < work.cache.min_partial;
+    if new.inuse() == 0 && !keep {
+        if !was_full {
+            lists.partial.remove(work.map(), id);
+        }
+        gone.push_back(work.map(), id);
+    } else if was_full {
+        // The fullest is asked first, so that others may become empty.
+        lists.partial.push_front(work.map(), id);
+    }
+    Ok(())
 }
 
 fn pop_partial<R: RawMutex>(work: &Work<R>) -> Option<u32> {

@@ -12,7 +12,7 @@ use shuttle::thread;
 use std::ptr::NonNull;
 use support::{Eras, Memory};
 use unfrag::Gfp;
-use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, Rules, SlabConfig, Slabs};
+use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, NoMemory, Rules, SlabConfig, Slabs};
 
 const THREADS: u16 = 3;
 
@@ -78,6 +78,17 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
                     for i in 0..5u64 {
                         let object = match (t, i) {
                             (2, 3) => cache.alloc_without_cpu(Gfp::KERNEL),
+                            (1, 2) => {
+                                let mut two = [std::ptr::NonNull::dangling(); 2];
+                                match cache.alloc_some_without_cpu(Gfp::KERNEL, &mut two) {
+                                    0 => Err(NoMemory),
+                                    1 => Ok(two[0]),
+                                    _ => {
+                                        unsafe { cache.free_bulk_without_cpu(&two[1..]) }.unwrap();
+                                        Ok(two[0])
+                                    }
+                                }
+                            }
                             _ => cache.alloc(&cpu, Gfp::KERNEL),
                         };
                         let object = object.unwrap();
@@ -87,15 +98,21 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
                         mail[to as usize].lock().unwrap().push(Sent(object, value));
                     }
                     let got = std::mem::take(&mut *mail[usize::from(t)].lock().unwrap());
+                    let mut some = vec![];
                     for (i, Sent(object, value)) in got.into_iter().enumerate() {
                         assert_eq!(unsafe { object.cast::<u64>().read() }, value);
                         unsafe { object.cast::<u64>().write(!0) };
                         match i {
+                            0 | 2 => {
+                                some.push(object);
+                                continue;
+                            }
                             3 => unsafe { cache.free_without_cpu(object) },
                             _ => unsafe { cache.free(&cpu, object) },
                         }
                         .unwrap();
                     }
+                    unsafe { cache.free_bulk_without_cpu(&some) }.unwrap();
                     match (t, round) {
                         (0, 1) => drop(cache.shrink(&cpu)),
                         (1, 1) => cpu.reap(Due::ALL),

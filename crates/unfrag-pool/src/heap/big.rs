@@ -30,6 +30,8 @@ impl Head {
 pub(super) struct Big {
     /// Bytes of them: a number to look at, which orders nothing.
     mapped: AtomicU64,
+    /// How many there are.
+    count: AtomicU64,
 }
 
 impl Big {
@@ -52,6 +54,7 @@ impl Big {
         let memory = base.with_addr(at.try_into().ok()?);
         write_head(memory, base.addr().get(), longer);
         self.mapped.fetch_add(longer as u64, Relaxed);
+        self.count.fetch_add(1, Relaxed);
         Some(memory)
     }
 
@@ -74,6 +77,7 @@ impl Big {
         let (base, len) = unsafe { head_of(memory) };
         before();
         self.mapped.fetch_sub(len as u64, Relaxed);
+        self.count.fetch_sub(1, Relaxed);
         // SAFETY: a mapping of ours, which the caller gives up.
         let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
     }
@@ -109,6 +113,11 @@ impl Big {
         self.mapped.fetch_add(new_len as u64, Relaxed);
         self.mapped.fetch_sub(len as u64, Relaxed);
         Some(memory)
+    }
+
+    /// How many mappings there are.
+    pub fn count(&self) -> u64 {
+        self.count.load(Relaxed)
     }
 
     /// Bytes of all mappings.

@@ -1,19 +1,22 @@
 //! A process that forks: the child gets the heap as no other thread is at work on what a lock guards.
 //!
-//! Order of the locks: tokens, slab caches, pages.
+//! Order of the locks: fronts, depot, the caches' token, slab caches, pages.
 
-use super::cpus::{self, Cpus};
-use super::pages::{self, HeapPages};
+use super::fronts::{self, Fronts};
+use super::store::Store;
+use super::{depot, pages};
 use std::cell::UnsafeCell;
-use std::sync::OnceLock;
-use unfrag_slab::{HeldLocks, Slabs};
+use std::sync::{MutexGuard, OnceLock};
+use unfrag_slab::{Cpu, HeldLocks};
 
 /// All locks of the heap.
 struct Held {
     // Freed in this order.
     _pages: pages::Held,
     _slabs: HeldLocks<'static>,
-    _cpus: cpus::Held,
+    _cpu: MutexGuard<'static, Cpu<'static>>,
+    _depot: depot::Held,
+    _fronts: fronts::Held,
 }
 
 /// The locks while the process forks.
@@ -26,20 +29,15 @@ static FORKING: Forking = Forking(UnsafeCell::new(None));
 
 /// What has locks.
 struct Parts {
-    cpus: &'static Cpus,
-    slabs: &'static Slabs<'static>,
-    pages: &'static HeapPages,
+    fronts: &'static Fronts,
+    store: &'static Store,
 }
 
 static PARTS: OnceLock<Parts> = OnceLock::new();
 
 /// Has the C library call this module at each fork.
-pub(super) fn watch(
-    cpus: &'static Cpus,
-    slabs: &'static Slabs<'static>,
-    pages: &'static HeapPages,
-) {
-    if PARTS.set(Parts { cpus, slabs, pages }).is_err() {
+pub(super) fn watch(fronts: &'static Fronts, store: &'static Store) {
+    if PARTS.set(Parts { fronts, store }).is_err() {
         return;
     }
     // SAFETY: the functions keep to what may be done around a fork. Without them the process works until it forks.
@@ -48,12 +46,16 @@ pub(super) fn watch(
 
 unsafe extern "C" fn before() {
     let Some(parts) = PARTS.get() else { return };
-    let cpus = parts.cpus.hold();
-    let slabs = parts.slabs.hold_locks();
+    let fronts = parts.fronts.hold();
+    let depot = parts.store.depot.hold();
+    let cpu = parts.store.hold();
+    let slabs = parts.store.slabs.hold_locks();
     let held = Held {
-        _pages: parts.pages.hold(),
+        _pages: parts.store.pages.hold(),
         _slabs: slabs,
-        _cpus: cpus,
+        _cpu: cpu,
+        _depot: depot,
+        _fronts: fronts,
     };
     // SAFETY: as `Forking` says.
     unsafe { *FORKING.0.get() = Some(held) };

@@ -33,6 +33,12 @@ pub(super) fn leak_all<T>(count: usize, value: impl Fn() -> T) -> Option<&'stati
     }
 }
 
+/// Milliseconds of the system's clock, as of its last tick.
+pub(super) fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 /// A message without an allocation.
 struct Message {
     bytes: [u8; 160],

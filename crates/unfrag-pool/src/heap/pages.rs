@@ -4,9 +4,13 @@
 //! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many; where the process
 //! has a limit of addresses, their addresses too, and at once.
 //!
-//! Invariants: a run's length is written at its first frame, and [`APART`] at the frame where a mapping of its own begins
-//! that lies within the window; all other entries are 0. No system call that takes memory back is made with the lock held.
+//! Invariants: the entry of a frame of a slab of a class says so, and how many frames of the slab lie before it; the entry at the
+//! first frame of a run has the run's class or length, and [`APART`] stands where a mapping of its own begins that lies within the
+//! window; all other entries are 0. No system call that takes memory back is made with the lock held.
 
+use super::classes::{
+    CLASSES, MOST_OBJECT, bytes_of, class_of, divisor_of, frames_of, is_multiple,
+};
 use super::ground::system_memory;
 use super::stats::HeapStats;
 use super::stock::{MOST_GIGABYTES, REACH, RUN, Stock};
@@ -15,8 +19,7 @@ use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use unfrag::maps::BLOCK_ORDER;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
 
@@ -27,28 +30,26 @@ pub(super) const MOST_RUN: usize = 32 << 20;
 /// five-hundredth of them.
 const OF_LIMIT: u64 = 4;
 
-/// Whole free blocks that are kept at least.
-const KEPT: u32 = 16;
-
-/// Seconds for which a block must have been free before it is given back.
-const IDLE: i64 = 1;
-
-/// Whole free blocks that are taken to be given back at a time.
-const BATCH: usize = 16;
-
-/// Stands for the length of a run where a mapping of its own begins.
-const APART: u32 = u32::MAX;
+// What an entry says beside 0. The lowest byte is a class, or 0: entries without one are told from those with one by it. Above it
+// stands the place in the slab.
+const CLASS: u32 = 0xff;
+const PLACE_SHIFT: u32 = 8;
+/// A run without a class: its length stands above the lowest byte.
+const LONG: u32 = 1 << 31;
+/// Where a mapping of its own begins.
+const APART: u32 = !CLASS;
+const _: () = assert!(CLASSES <= CLASS as usize && MOST_RUN / FRAME_BYTES < 1 << 20);
 
 /// The pages of the heap.
 pub(crate) struct HeapPages {
-    window: Window,
+    pub(super) window: Window,
     /// The frames that slab caches reach: the first ones of the window.
     reach: u32,
     slab_table: NonNull<FrameEntry>,
-    runs: NonNull<AtomicU32>,
-    stock: Mutex<Stock>,
+    entries: NonNull<AtomicU32>,
+    pub(super) stock: Mutex<Stock>,
     /// Held while blocks are on their way to the system, so that a fork loses none. Before the lock of the stock.
-    releasing: Mutex<()>,
+    pub(super) releasing: Mutex<()>,
 }
 
 // SAFETY: the tables are shared as `&[AtomicU32]`, or the caches' own.
@@ -59,12 +60,14 @@ unsafe impl Send for HeapPages {}
 /// Where an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the heap, where no run begins: in a slab, or a misuse.
-    Slab,
+    /// Where an object or a run of a class begins.
+    Class(usize),
     /// At the start of a run of so many frames.
     Run(u32),
     /// Not in the pages of the heap: in a mapping of its own, or a misuse.
     Elsewhere,
+    /// Where nothing begins that the heap hands out.
+    Nothing,
 }
 
 /// The locks of the pages, held.
@@ -99,7 +102,7 @@ impl HeapPages {
             window,
             reach,
             slab_table: slab_table.cast(),
-            runs: table(frames)?.cast(),
+            entries: table(frames)?.cast(),
             stock: Mutex::new(Stock::new(&window, reach, limit)?),
             releasing: Mutex::new(()),
         })
@@ -112,48 +115,70 @@ impl HeapPages {
     }
 
     /// Where an address is.
-    #[inline]
     pub fn place(&self, memory: NonNull<u8>) -> Place {
         let Some(frame) = self.window.frame_of(memory) else {
             return Place::Elsewhere;
         };
-        if !memory.addr().get().is_multiple_of(FRAME_BYTES) {
-            return Place::Slab;
+        let within = (memory.addr().get() % FRAME_BYTES) as u32;
+        let entry = self.entry(frame).load(Relaxed);
+        let class = (entry & CLASS) as usize;
+        if class != 0 {
+            let within = (entry >> PLACE_SHIFT) * FRAME_BYTES as u32 + within;
+            return match is_multiple(within, divisor_of(class)) {
+                true => Place::Class(class),
+                false => Place::Nothing,
+            };
         }
-        match self.run(frame).load(Relaxed) {
-            0 => Place::Slab,
+        match entry {
+            _ if within != 0 => Place::Nothing,
+            0 => Place::Nothing,
             APART => Place::Elsewhere,
-            frames => Place::Run(frames),
+            run => Place::Run((run & !LONG) >> PLACE_SHIFT),
         }
+    }
+
+    /// The address of the first frame.
+    pub fn start(&self) -> usize {
+        self.window.at(0).addr().get()
+    }
+
+    /// Frames that there may be.
+    pub fn frames(&self) -> usize {
+        self.window.frames() as usize
+    }
+
+    /// The table with an entry for each of them, as long as the process lives.
+    pub fn entries(&self) -> NonNull<AtomicU32> {
+        self.entries
     }
 
     /// A mapping of its own begins here. The system may have put it among the addresses of the heap.
     pub fn begin_apart(&self, memory: NonNull<u8>) {
         if let Some(frame) = self.window.frame_of(memory) {
-            self.run(frame).store(APART, Relaxed);
+            self.entry(frame).store(APART, Relaxed);
         }
     }
 
     /// It is about to end, or to move.
     pub fn end_apart(&self, memory: NonNull<u8>) {
         if let Some(frame) = self.window.frame_of(memory) {
-            self.run(frame).store(0, Relaxed);
+            self.entry(frame).store(0, Relaxed);
         }
     }
 
     /// The entry of a frame. Whoever asks about an address has it from whoever allocated it, which orders the two; of several
     /// who free one run, the swap lets one through, and the lock of the stock orders what comes next.
-    fn run(&self, frame: u32) -> &AtomicU32 {
+    fn entry(&self, frame: u32) -> &AtomicU32 {
         assert!(frame < self.window.frames());
         // SAFETY: the table has an entry for each frame.
-        unsafe { self.runs.add(frame as usize).as_ref() }
+        unsafe { self.entries.add(frame as usize).as_ref() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stock> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Stock> {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_releasing(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock_releasing(&self) -> MutexGuard<'_, ()> {
         let locked = self.releasing.lock();
         locked.unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,154 +191,60 @@ impl HeapPages {
         }
     }
 
-    /// Memory for a large request.
-    pub fn allocate_run(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+    /// A run of a class, and whether it reads as zeros.
+    pub fn allocate_of(&self, class: usize) -> Option<(NonNull<u8>, bool)> {
+        self.allocate(frames_of(class), 1, class as u32)
+    }
+
+    /// Memory for a request that has no class, and whether it reads as zeros.
+    pub fn allocate_run(&self, size: usize, align: usize) -> Option<(NonNull<u8>, bool)> {
         let frames = size.div_ceil(FRAME_BYTES).max(1) as u32;
         let of_align = align.div_ceil(FRAME_BYTES).next_power_of_two() as u32;
+        self.allocate(frames, of_align, LONG | frames << PLACE_SHIFT)
+    }
+
+    fn allocate(&self, frames: u32, of_align: u32, entry: u32) -> Option<(NonNull<u8>, bool)> {
         let order = Order(frames.max(of_align).next_power_of_two().ilog2() as u8);
         let mut stock = self.lock();
         let spare = order.frames() - frames;
         let first = stock.take_with_spare(&self.window, order, spare)?;
         stock.give(first + frames, spare, RUN);
+        let is_zero = stock.touched.set(first, frames);
         drop(stock);
-        self.run(first).store(frames, Relaxed);
-        Some(self.window.at(first))
+        self.entry(first).store(entry, Relaxed);
+        Some((self.window.at(first), is_zero))
     }
 
-    /// Gives a run back; false if none begins there.
+    /// Gives a run of a class back, which begins there.
+    pub fn free_of(&self, class: usize, memory: NonNull<u8>) {
+        if let Some(first) = self.window.frame_of(memory) {
+            self.entry(first).store(0, Relaxed);
+            self.free_frames(first, frames_of(class), RUN);
+        }
+    }
+
+    /// Gives a run without a class back; false if none begins there.
     pub fn free_run(&self, memory: NonNull<u8>) -> bool {
+        let Place::Run(frames) = self.place(memory) else {
+            return false;
+        };
         let Some(first) = self.window.frame_of(memory) else {
             return false;
         };
-        let is_first = self.window.at(first) == memory;
-        let frames = if is_first {
-            self.run(first).swap(0, Relaxed)
-        } else {
-            0
-        };
-        if frames == 0 {
+        // Of two who free it at once, one has it.
+        if self.entry(first).swap(0, Relaxed) == 0 {
             return false;
         }
-        let mut stock = self.lock();
-        stock.give(first, frames, RUN);
-        self.release_surplus(stock);
+        self.free_frames(first, frames, RUN);
         true
     }
 
-    /// Gives whole free blocks back to the system: those that nobody needed for [`IDLE`] seconds, and under a limit of
-    /// addresses at once those beyond what may be kept.
-    fn release_surplus(&self, mut stock: MutexGuard<'_, Stock>) {
-        let keep = KEPT.max(stock.usable_frames() / BLOCK / 8);
-        let whole = stock.whole_blocks();
-        if let Some(most) = stock.most_kept(whole)
-            && whole > most
-        {
-            drop(stock);
-            // Half as many, so that not each free comes here.
-            return self.release_unless_busy(most / 2);
-        }
-        if whole <= keep {
-            return;
-        }
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse).tv_sec;
-        if now - stock.since < IDLE {
-            return;
-        }
-        let idle = stock.fewest.min(whole);
-        (stock.fewest, stock.since) = (whole, now);
-        drop(stock);
-        if idle > keep {
-            self.release_unless_busy(whole - (idle - keep));
-        }
-    }
-
-    /// As [`release`](HeapPages::release), unless another thread is at it.
-    fn release_unless_busy(&self, keep: u32) {
-        match self.releasing.try_lock() {
-            Ok(_alone) => self.release_alone(keep),
-            Err(TryLockError::Poisoned(_)) => self.release(keep),
-            Err(TryLockError::WouldBlock) => 0,
-        };
-    }
-
-    /// Gives whole free blocks back to the system but for some. Returns the bytes.
-    pub fn release(&self, keep: u32) -> u64 {
-        let _alone = self.lock_releasing();
-        self.release_alone(keep)
-    }
-
-    /// Whether the process has a limit of addresses, and it may have so many bytes.
-    pub fn is_within_limit(&self, bytes: usize) -> bool {
-        let limit = self.lock().look_at_limit();
-        limit.is_some_and(|limit| bytes as u64 <= limit)
-    }
-
-    /// Gives whole free blocks back, and their addresses where there is a limit. The caller holds the lock for it.
-    fn release_alone(&self, keep: u32) -> u64 {
-        let limited = self.lock().look_at_limit().is_some();
-        let mut bytes = 0;
-        loop {
-            let mut blocks = [0; BATCH];
-            let mut stock = self.lock();
-            let surplus = stock.whole_blocks().saturating_sub(keep) as usize;
-            let wanted = &mut blocks[..surplus.min(BATCH)];
-            let mut count = 0;
-            for block in wanted {
-                let Some(first) = stock.take_open(BLOCK_ORDER, RUN, false) else {
-                    break;
-                };
-                *block = first;
-                count += 1;
-            }
-            drop(stock);
-            if count == 0 {
-                break;
-            }
-            self.give_back(&blocks[..count], limited);
-            bytes += count as u64 * u64::from(BLOCK) * FRAME_BYTES as u64;
-        }
-        if limited {
-            self.close_released();
-        }
-        bytes
-    }
-
-    /// Closes the blocks that the system has back and that are mapped still, from before there was a limit.
-    fn close_released(&self) {
-        let mut below = usize::MAX;
-        loop {
-            let mut blocks = [0; BATCH];
-            let mut count = 0;
-            let mut stock = self.lock();
-            while count < BATCH
-                && let Some(first) = stock.released.take_mapped(&mut below)
-            {
-                blocks[count] = first;
-                count += 1;
-            }
-            drop(stock);
-            // Where one cannot be closed, others hardly can.
-            if count == 0 || !self.give_back(&blocks[..count], true) {
-                return;
-            }
-        }
-    }
-
-    /// Gives blocks that the caller took back to the system, with their addresses or without. False, if addresses are left.
-    fn give_back(&self, blocks: &[u32], addresses: bool) -> bool {
-        let mut closed = [false; BATCH];
-        for (&first, closed) in blocks.iter().zip(&mut closed) {
-            *closed = addresses && self.window.close(first, BLOCK);
-            if !*closed {
-                self.window.release(first, BLOCK);
-            }
-        }
+    fn free_frames(&self, first: u32, frames: u32, mt: MigrateType) {
         let mut stock = self.lock();
-        for (&first, &closed) in blocks.iter().zip(&closed) {
-            stock.released.put(first, closed);
-        }
-        closed[..blocks.len()].iter().all(|closed| *closed)
+        stock.give(first, frames, mt);
+        self.release_surplus(stock);
     }
+
     /// Where the memory is.
     pub fn stats(&self) -> HeapStats {
         let stock = self.lock();
@@ -322,6 +253,7 @@ impl HeapPages {
             free_bytes: bytes(stock.free_frames()),
             released_bytes: bytes(stock.released.count() as u64 * u64::from(BLOCK)),
             usable_bytes: bytes(stock.usable_frames().into()),
+            whole_bytes: bytes(u64::from(stock.whole_blocks()) * u64::from(BLOCK)),
             ..HeapStats::default()
         }
     }
@@ -332,14 +264,27 @@ impl HeapPages {
 unsafe impl Pages for HeapPages {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         let mut stock = self.lock();
-        let first = stock.take_in_reach(&self.window, Order(request.order), request.mt())?;
+        let order = Order(request.order);
+        let first = stock.take_in_reach(&self.window, order, request.mt())?;
+        stock.touched.set(first, order.frames());
+        drop(stock);
+        let bytes = request.object_bytes as usize;
+        let class = class_of(bytes.min(MOST_OBJECT));
+        if bytes_of(class) == bytes {
+            for place in 0..order.frames() {
+                let entry = class as u32 | place << PLACE_SHIFT;
+                self.entry(first + place).store(entry, Relaxed);
+            }
+        }
         Some(Pfn(first.into()))
     }
 
     unsafe fn free(&self, first: Pfn, order: u8, mt: MigrateType) {
-        let mut stock = self.lock();
-        stock.give(first.0 as u32, Order(order).frames(), mt);
-        self.release_surplus(stock);
+        let (first, frames) = (first.0 as u32, Order(order).frames());
+        for frame in first..first + frames {
+            self.entry(frame).store(0, Relaxed);
+        }
+        self.free_frames(first, frames, mt);
     }
 
     fn window(&self) -> unfrag_slab::Window {
@@ -364,11 +309,11 @@ mod tests {
     fn a_mapping_among_the_addresses_of_the_heap_is_known_until_it_ends() {
         let pages = Only::new(HeapPages::new, |p| p.window);
         let memory = pages.window.at(GIGABYTE / 2);
-        assert_eq!(pages.place(memory), Place::Slab);
+        assert_eq!(pages.place(memory), Place::Nothing);
         pages.begin_apart(memory);
         assert_eq!(pages.place(memory), Place::Elsewhere);
         pages.end_apart(memory);
-        assert_eq!(pages.place(memory), Place::Slab);
+        assert_eq!(pages.place(memory), Place::Nothing);
     }
 
     #[test]
@@ -380,6 +325,55 @@ mod tests {
         assert!(gigabytes(None) >= 4);
         assert!(gigabytes(Some(u64::MAX)) <= MOST_GIGABYTES as u32);
     }
+
+    #[test]
+    fn where_objects_and_runs_begin_is_told_from_all_other_places() {
+        let pages = heap(1, 1);
+        let mut request = PageRequest::new(2, Gfp::KERNEL);
+        request.object_bytes = 48;
+        let first = pages.alloc(&request).expect("memory").0 as u32;
+        let slab = pages.window.at(first);
+        // SAFETY: within the slab, or at its end.
+        let at = |offset: usize| unsafe { slab.add(offset) };
+        for offset in 0..4 * FRAME_BYTES {
+            let object = match offset % 48 {
+                0 => Place::Class(class_of(48)),
+                _ => Place::Nothing,
+            };
+            assert_eq!(pages.place(at(offset)), object, "{offset}");
+        }
+        assert_eq!(pages.place(at(4 * FRAME_BYTES)), Place::Nothing);
+        // SAFETY: taken above, and used by nobody.
+        unsafe { pages.free(Pfn(first.into()), 2, MigrateType::Unmovable) };
+        assert_eq!(pages.place(slab), Place::Nothing);
+        let class = class_of(100_000);
+        let (run, is_zero) = pages.allocate_of(class).expect("memory");
+        assert!(is_zero);
+        assert_eq!(pages.place(run), Place::Class(class));
+        // SAFETY: within the run.
+        for inside in [8, FRAME_BYTES, 2 * FRAME_BYTES].map(|n| unsafe { run.add(n) }) {
+            assert_eq!(pages.place(inside), Place::Nothing);
+        }
+        pages.free_of(class, run);
+        assert_eq!(pages.place(run), Place::Nothing);
+        let (long, _) = pages.allocate_run(3 << 20, FRAME_BYTES).expect("memory");
+        assert_eq!(pages.place(long), Place::Run(768));
+        assert!(pages.free_run(long) && !pages.free_run(long));
+    }
+
+    #[test]
+    fn memory_is_known_to_be_zeros_until_it_is_used_and_when_the_system_had_it_back() {
+        let pages = heap(1, 1);
+        let is_zero = || {
+            let (run, is_zero) = pages.allocate_run(1 << 20, FRAME_BYTES).expect("memory");
+            assert!(pages.free_run(run));
+            is_zero
+        };
+        assert!(is_zero() && !is_zero());
+        pages.release(0);
+        assert!(is_zero() && !is_zero());
+    }
+
     /// Pages in so many gigabytes of addresses, of which slabs reach so many.
     fn heap(gigabytes: u32, reach: u32) -> Only<HeapPages> {
         Only::new(|| HeapPages::of(gigabytes, reach, None), |p| p.window)
@@ -402,7 +396,7 @@ mod tests {
     /// Runs of a size, and the first frame of each.
     fn runs(pages: &HeapPages, size: usize, most: usize) -> Vec<(NonNull<u8>, u32)> {
         let next = || {
-            let run = pages.allocate_run(size, FRAME_BYTES)?;
+            let (run, _) = pages.allocate_run(size, FRAME_BYTES)?;
             Some((run, pages.window.frame_of(run).expect("in the window")))
         };
         std::iter::from_fn(next).take(most).collect()
@@ -459,7 +453,8 @@ mod tests {
         for (run, _) in &all {
             assert!(pages.free_run(*run));
         }
-        assert_eq!(pages.release(0), 2 << 30);
+        pages.release(0);
+        assert_eq!(pages.stats().released_bytes, 2 << 30);
         let taken = slabs(&pages, 3, usize::MAX);
         assert_eq!(taken.len() as u32 * 8, GIGABYTE);
         assert!(taken.iter().all(|at| *at < GIGABYTE));

@@ -1,20 +1,22 @@
 //! The state of the heap, made at the first request, in memory of its own, for as long as the process lives.
 
 use super::big::Big;
-use super::cpus::{Cpus, tokens};
+use super::depot::Depot;
 use super::fork;
+use super::fronts::Fronts;
 use super::ground::leak;
+use super::mark::Secret;
 use super::pages::HeapPages;
+use super::store::Store;
 use std::ptr::null_mut;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use unfrag_slab::{CacheFlags, Design, Kmalloc, Rules, Sizes, SlabConfig, Slabs, SlubRules};
 
 /// All of the heap.
 pub(super) struct State {
-    pub cpus: Cpus,
-    pub sizes: Kmalloc<'static>,
-    pub slabs: &'static Slabs<'static>,
-    pub pages: &'static HeapPages,
+    pub fronts: Fronts,
+    pub store: Store,
     pub big: Big,
 }
 
@@ -49,7 +51,7 @@ impl State {
                 Some(state) => {
                     // Pairs with the loads here and in `get`.
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
-                    fork::watch(&state.cpus, state.slabs, state.pages);
+                    fork::watch(&state.fronts, &state.store);
                 }
                 None => PROGRESS.store(FAILED, Ordering::Relaxed),
             }
@@ -66,31 +68,34 @@ impl State {
         }
     }
 
-    /// Has empty slabs give their pages back.
+    /// Gives up what this thread and the depot keep, and has empty slabs give their pages back.
     pub fn shrink(&'static self) {
-        self.cpus.each_within_reach(|cpu| {
-            self.sizes.shrink(cpu);
-        });
+        if let Some(front) = self.fronts.own(&self.store) {
+            front.empty();
+        }
+        self.store.give_up_shared();
     }
 
     fn new() -> Option<State> {
         let pages = leak(HeapPages::new()?)?;
-        // The C library would read files to find it.
-        let cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-        let tokens = tokens(cpus as usize);
-        let slub = SlubRules::V6.min_objects(8).max_order(4);
+        let slub = SlubRules::V6.min_objects(4).max_order(3);
         let rules = Rules::MODERN.slub(slub);
-        let config = SlabConfig::new(tokens).rules(rules);
+        let config = SlabConfig::new(1).rules(rules);
         // SAFETY: the table is new memory of the system, and the caches alone use it.
         let slabs = unsafe { Slabs::with_new_table(pages, pages.slab_table(), &config) };
         let slabs: &'static Slabs<'static> = leak(slabs.ok()?)?;
         let flags = CacheFlags::empty();
         let sizes = Kmalloc::with_sizes(slabs, Design::Slub, flags, Sizes::Fine);
         Some(State {
-            cpus: Cpus::new(slabs, tokens)?,
-            sizes: sizes.ok()?,
-            slabs,
-            pages,
+            fronts: Fronts::new(),
+            store: Store {
+                secret: Secret::new(),
+                depot: Depot::new()?,
+                pages,
+                slabs,
+                sizes: sizes.ok()?,
+                cpu: Mutex::new(slabs.cpu(0).ok()?),
+            },
             big: Big::default(),
         })
     }

@@ -6,6 +6,9 @@
 pub struct HeapStats {
     /// Of slabs, objects in use and free ones.
     pub slab_bytes: u64,
+    /// Of free objects of slabs, and of what threads share of free objects and runs. What each thread keeps for itself counts as in
+    /// use.
+    pub kept_bytes: u64,
     /// Free, and not given back to the system.
     pub free_bytes: u64,
     /// Given back to the system, and not used again since.
@@ -14,4 +17,8 @@ pub struct HeapStats {
     pub usable_bytes: u64,
     /// Requests that got a mapping of their own.
     pub mapped_bytes: u64,
+    /// How many of them there are.
+    pub mappings: u64,
+    /// Free, in blocks of 2 MiB that are free as a whole.
+    pub whole_bytes: u64,
 }

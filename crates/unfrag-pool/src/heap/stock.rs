@@ -11,6 +11,7 @@
 
 use super::ground::leak_all;
 use super::released::Released;
+use super::touched::Touched;
 use super::window::{BLOCK, HUGE_FROM, Refused, Window, address_limit};
 use crate::memory::GIGABYTE;
 use crate::space::FRAME_BYTES;
@@ -32,6 +33,26 @@ const STEP: (u32, u32) = (2 * BLOCK, 32 * BLOCK);
 /// Under a limit of addresses, a part of so many of what the limit leaves is kept free at the most.
 const KEPT_PART: u32 = 8;
 
+/// Frames of the unit in which pieces of blocks are given back.
+const UNIT: u32 = 4;
+
+/// Units of a block that must be idle, for any of them to be given back: a huge page that is in use is not split for less.
+const FEWEST_UNITS: u32 = BLOCK / UNIT / 8;
+
+/// Pieces that are taken at a time, and blocks that are looked at for them.
+pub(super) const PIECES: usize = 256;
+const LOOKED_AT: u32 = 64;
+
+/// Milliseconds from one look at all blocks to the next, at least.
+const IDLE: u64 = 250;
+
+/// Some free frames.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Piece {
+    pub first: u32,
+    pub frames: u32,
+}
+
 /// Addresses that are opened from the first one on.
 struct Part {
     /// The first frame that is not opened as yet.
@@ -48,10 +69,16 @@ pub(super) struct Stock {
     usable: u32,
     /// Blocks that the process may have mapped, as was last seen: it may set the limit at any time.
     limit: Option<u32>,
-    /// The fewest whole free blocks since `since`, in seconds of the system's clock.
+    /// The fewest whole free blocks since `since`, in milliseconds of the system's clock.
     pub fewest: u32,
-    pub since: i64,
+    pub since: u64,
     pub released: Released,
+    pub touched: Touched,
+    /// The first frame of the block that is looked at next for pieces.
+    next_look: u32,
+    /// When the look at all blocks began, and when the last step was made.
+    looked: u64,
+    pub stepped: u64,
 }
 
 /// Blocks within so many bytes.
@@ -83,6 +110,10 @@ impl Stock {
             fewest: 0,
             since: 0,
             released: Released::new((window.frames() / BLOCK) as usize)?,
+            touched: Touched::new(window.frames())?,
+            next_look: 0,
+            looked: 0,
+            stepped: 0,
         })
     }
 
@@ -99,6 +130,13 @@ impl Stock {
     /// Frames that are usable.
     pub fn usable_frames(&self) -> u32 {
         self.usable - self.released.left_out() * BLOCK
+    }
+
+    /// As many blocks as the frames fill that are in use.
+    pub fn used_blocks(&self) -> u32 {
+        let free = self.free_frames() + self.released.count() as u64 * u64::from(BLOCK);
+        let used = u64::from(self.usable_frames()).saturating_sub(free);
+        (used / u64::from(BLOCK)) as u32
     }
 
     /// Asks what limit of addresses the process has. Returns the bytes.
@@ -190,6 +228,74 @@ impl Stock {
         // As the type that they were taken as to be released.
         self.give(first, frames, RUN);
         true
+    }
+
+    /// Whether there are blocks to look at for pieces: those that are left of this look, or, some time after it began, all again.
+    pub fn may_look(&self, now: u64) -> bool {
+        self.next_look > 0 || now.wrapping_sub(self.looked) >= IDLE
+    }
+
+    /// Takes pieces of blocks that are in use otherwise, which stayed free and were not given back since the last look at them.
+    /// It looks at some blocks, and goes on with the next ones in the next call. Returns how many pieces there are.
+    pub fn take_idle_pieces(&mut self, into: &mut [Piece; PIECES], now: u64) -> usize {
+        let mut count = 0;
+        if self.next_look == 0 {
+            self.looked = now;
+        }
+        for _ in 0..LOOKED_AT {
+            if self.next_look >= self.parts[0].next && self.next_look < self.parts[0].end {
+                self.next_look = self.parts[0].end;
+            }
+            if self.next_look >= self.parts[1].next {
+                self.next_look = 0;
+                break;
+            }
+            // A block that has no room among the pieces is looked at again.
+            if into.len() - count < (BLOCK / UNIT / 2) as usize && count > 0 {
+                break;
+            }
+            count += self.take_idle_of(self.next_look, &mut into[count..]);
+            self.next_look += BLOCK;
+        }
+        count
+    }
+
+    /// Takes idle pieces of a block.
+    fn take_idle_of(&mut self, block: u32, into: &mut [Piece]) -> usize {
+        // Whole free ones are given back as such.
+        if self
+            .engine
+            .can_take(Pfn(block.into()), BLOCK.into())
+            .is_ok()
+        {
+            return 0;
+        }
+        let (mut count, mut units) = (0, 0);
+        for first in (block..block + BLOCK).step_by(UNIT as usize) {
+            let is_free = self.engine.can_take(Pfn(first.into()), UNIT.into()).is_ok();
+            if !is_free || !self.touched.is_idle(first, UNIT) {
+                continue;
+            }
+            if count > 0 && into[count - 1].first + into[count - 1].frames == first {
+                into[count - 1].frames += UNIT;
+            } else if count < into.len() {
+                let frames = UNIT;
+                into[count] = Piece { first, frames };
+                count += 1;
+            } else {
+                break;
+            }
+            units += 1;
+        }
+        if units < FEWEST_UNITS {
+            return 0;
+        }
+        for piece in &into[..count] {
+            let first = Pfn(piece.first.into());
+            let taken = self.engine.take_range(first, piece.frames.into(), RUN);
+            debug_assert!(taken.is_ok(), "frames that are free: {taken:?}");
+        }
+        count
     }
 
     /// Takes a block of what is usable.

@@ -129,12 +129,12 @@ impl Window {
         Ok(())
     }
 
-    /// Gives the memory of some free frames back to the system. They read as zeros when they are used again.
-    pub fn release(&self, first: u32, frames: u32) {
+    /// Gives the memory of some free frames back to the system. They read as zeros when they are used again, unless it refuses: then
+    /// it is false.
+    pub fn release(&self, first: u32, frames: u32) -> bool {
         let (at, len) = (self.at(first).as_ptr(), frames as usize * FRAME_BYTES);
-        // What the system does not take back is used as it is.
         // SAFETY: the caller has the frames, and nobody refers to what is in them.
-        let _ = unsafe { madvise(at.cast(), len, Advice::LinuxDontNeed) };
+        unsafe { madvise(at.cast(), len, Advice::LinuxDontNeed) }.is_ok()
     }
 
     /// Gives the memory and the addresses of some free frames back to the system; false if it refuses, as where the process

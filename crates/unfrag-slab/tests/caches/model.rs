@@ -124,6 +124,12 @@ impl<'a> Run<'a> {
                 return;
             }
             3 => c.alloc_without_cpu(Gfp::KERNEL),
+            4 => {
+                let mut some = [NonNull::dangling(); 20];
+                let count = c.alloc_some_without_cpu(Gfp::KERNEL, &mut some);
+                some[..count].iter().for_each(|o| self.got(cache, *o));
+                return;
+            }
             _ => c.alloc(&self.cpus[cpu], Gfp::KERNEL),
         };
         if let Ok(object) = got {
@@ -131,14 +137,40 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn free(&mut self, i: usize) {
+    /// Forgets an object that is about to be freed: itself, and its cache.
+    fn give(&mut self, i: usize) -> (NonNull<u8>, usize) {
         let Live { object, cache, tag } = self.live.swap_remove(i);
         let size = SIZES[usize::from(cache)];
         let (first, last) = unsafe { (object.read(), object.add(size - 1).read()) };
         assert!(size == 1 || first == tag, "an object changed by itself");
         assert_eq!(last, tag, "an object changed by itself");
         self.bitmap.mark(object.as_ptr() as usize, size, false);
-        let c = &self.caches[usize::from(cache)];
+        (object, cache.into())
+    }
+
+    /// Frees up to 20 objects of one cache at a time, as they come.
+    fn free_some(&mut self) {
+        let cache = self.live.last().map(|l| l.cache);
+        let mut some = vec![];
+        while some.len() < 20
+            && let Some(i) = self
+                .live
+                .iter()
+                .rev()
+                .take(100)
+                .position(|l| Some(l.cache) == cache)
+        {
+            some.push(self.give(self.live.len() - 1 - i).0);
+        }
+        if let Some(cache) = cache {
+            let c = &self.caches[usize::from(cache)];
+            unsafe { c.free_bulk_without_cpu(&some) }.unwrap();
+        }
+    }
+
+    fn free(&mut self, i: usize) {
+        let (object, cache) = self.give(i);
+        let c = &self.caches[cache];
         let cpu = (self.rng.next_u32() as usize >> 8) % usize::from(CPUS);
         let freed = match self.rng.next_u32() % 64 {
             0 => unsafe { c.free_without_cpu(object) },
@@ -176,6 +208,7 @@ impl<'a> Run<'a> {
                     self.free(self.live.len() - 1);
                 }
             }
+            _ if full && self.rng.next_u32() % 64 == 0 => self.free_some(),
             _ if full => {
                 let i = self.below(self.live.len());
                 self.free(i);

@@ -51,6 +51,14 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
                         random ^= random >> 7;
                         random ^= random << 17;
                         let value = u64::from(t) << 32 | i;
+                        if random >> 32 & 63 == 5 {
+                            let mut some = [NonNull::dangling(); 12];
+                            let count = cache.alloc_some_without_cpu(Gfp::KERNEL, &mut some);
+                            for object in &some[..count] {
+                                unsafe { object.cast::<u64>().write(value) };
+                                mine.push(Sent(*object, value));
+                            }
+                        }
                         let got = match random >> 32 & 15 {
                             0 => cache.alloc_without_cpu(Gfp::KERNEL),
                             _ => cache.alloc(&cpu, Gfp::KERNEL),
@@ -61,6 +69,10 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
                         }
                         match random % 8 {
                             0..4 => mine.pop().into_iter().for_each(|s| free(s, false)),
+                            4 if random & 512 != 0 => {
+                                let some: Vec<NonNull<u8>> = mine.drain(..).map(|s| s.0).collect();
+                                unsafe { cache.free_bulk_without_cpu(&some) }.unwrap();
+                            }
                             4 => mine.drain(..).for_each(|s| free(s, false)),
                             5 if mine.len() > 20 => {
                                 let to = (random >> 8) % u64::from(THREADS);
