@@ -15,6 +15,7 @@ macro_rules! echo {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     echo!(
         data,
+        AllocInfo,
         BuddyInfo,
         PageTypeInfo,
         ZoneInfo,
