@@ -83,8 +83,6 @@ pub struct Across {
     pub unevictable: Option<u64>,
     /// Frames that processes locked, by page flags.
     pub mlocked: Option<u64>,
-    /// Frames whose content is shared (KSM), by page flags.
-    pub ksm: Option<u64>,
     /// Frames in contiguous memory areas (CMA).
     pub cma: Option<u64>,
     /// Those of them that are free.
@@ -176,6 +174,7 @@ pub fn account(look: &Look) -> Account {
         Some(all) => {
             let kernel = parts(counters, Some(all));
             let bounds = not_counted(all, &kernel, counters, look.unsettled);
+            let bounds = with_lacking(bounds, counters, false, &mut notes);
             let uses = uses(all);
             (uses, kernel, bounds, all.exist())
         }
@@ -207,7 +206,6 @@ pub fn account(look: &Look) -> Account {
         across: Across {
             unevictable: all.as_ref().map(|t| t.unevictable),
             mlocked: all.as_ref().map(|t| t.mlocked),
-            ksm: all.as_ref().map(|t| t.ksm),
             cma: counters.get(&Counter::Cma).copied(),
             cma_free: counters.get(&Counter::FreeCma).copied(),
         },
@@ -265,6 +263,42 @@ fn parts(counters: &Pages, tally: Option<&Tally>) -> Vec<Part> {
     told.filter(|(_, n)| *n > 0)
         .map(|(part, frames)| Part { part, frames })
         .collect()
+}
+
+/// Counters without which what they would have is in what is left, with their names.
+const NEEDED: [(Counter, &str); 3] = [
+    (Counter::Vmalloc, "vmalloc (VmallocUsed)"),
+    (Counter::PerCpuAreas, "per-CPU areas (Percpu)"),
+    (Counter::Slab, "slab"),
+];
+
+/// Those that are needed where there are no page flags.
+const NEEDED_ALONE: [(Counter, &str); 5] = [
+    (Counter::Free, "free pages"),
+    (Counter::PerCpu, "per-CPU lists"),
+    (Counter::Files, "page cache"),
+    (Counter::Anon, "anonymous memory"),
+    (Counter::PageTables, "page tables"),
+];
+
+/// Says which counters are not there, and that nothing is known to be in none of them then.
+fn with_lacking(bounds: Bounds, counters: &Pages, alone: bool, notes: &mut Vec<String>) -> Bounds {
+    let needed = NEEDED.iter().chain(NEEDED_ALONE.iter().filter(|_| alone));
+    let lacking: Vec<&str> = needed
+        .filter(|(counter, _)| !counters.contains_key(counter))
+        .map(|(_, name)| *name)
+        .collect();
+    if lacking.is_empty() {
+        return bounds;
+    }
+    notes.push(format!(
+        "no file counts {}: that is part of what is in no counter here",
+        lacking.join(", ")
+    ));
+    Bounds {
+        at_least: 0,
+        ..bounds
+    }
 }
 
 /// What the counters do not have of the kernel's frames. The areas of CPUs that were there at boot lie in reserved memory, and
@@ -345,6 +379,7 @@ fn by_counters(look: &Look, notes: &mut Vec<String>) -> ByCounters {
         likely: kernel.saturating_sub(counted),
         at_most: (kernel + either + areas).saturating_sub(counted),
     };
+    let bounds = with_lacking(bounds, counters, true, notes);
     uses.push(UseFrames {
         kind: Use::Kernel,
         frames: kernel,
@@ -444,30 +479,45 @@ fn zones(look: &Look) -> Vec<ZoneFrames> {
     zones
         .map(|(i, (zone, tally))| {
             let own = look.counters.zones.get(i).cloned().unwrap_or_default();
-            of_part(look, zone.node, zone.name.clone(), tally, &own)
+            let off = look.unsettled_by_zone.get(i).copied().unwrap_or(0);
+            of_part(look, (zone.node, zone.name.clone()), tally, &own, off)
         })
         .collect()
 }
 
 fn nodes(look: &Look, zones: &[ZoneFrames]) -> Vec<ZoneFrames> {
     let mut numbers: Vec<u32> = zones.iter().map(|z| z.node).collect();
+    numbers.sort_unstable();
     numbers.dedup();
     if numbers.len() < 2 {
         return vec![];
     }
     let one = |&node: &u32| {
         let mut sum = Tally::default();
+        let mut off: u64 = 0;
         let of = look.host.zones.iter().zip(look.zones.iter().flatten());
-        of.filter(|(z, _)| z.node == node)
-            .for_each(|(_, t)| sum.add(t));
+        for ((_, tally), n) in of
+            .zip(&look.unsettled_by_zone)
+            .filter(|((z, _), _)| z.node == node)
+        {
+            sum.add(tally);
+            off = off.saturating_add(*n);
+        }
         let own = look.counters.nodes.get(&node).cloned().unwrap_or_default();
-        of_part(look, node, String::new(), &sum, &own)
+        of_part(look, (node, String::new()), &sum, &own, off)
     };
     numbers.iter().map(one).collect()
 }
 
-/// A part of the host with counters of its own. What the host alone counts may lie in it, or not at all.
-fn of_part(look: &Look, node: u32, zone: String, tally: &Tally, own: &Pages) -> ZoneFrames {
+/// A part of the host with counters of its own. What the host alone counts may lie in it, or not at all. `off`: frames that its
+/// per-CPU lists may have more, or fewer.
+fn of_part(
+    look: &Look,
+    (node, zone): (u32, String),
+    tally: &Tally,
+    own: &Pages,
+    off: u64,
+) -> ZoneFrames {
     let here = parts(own, Some(tally));
     let counted: u64 = here.iter().map(|p| p.frames).sum();
     let mut all = Tally::default();
@@ -485,11 +535,9 @@ fn of_part(look: &Look, node: u32, zone: String, tally: &Tally, own: &Pages) -> 
         exist: tally.exist(),
         uses: uses(tally).into_iter().filter(|u| u.frames > 0).collect(),
         in_no_counter: Bounds {
-            at_least: kernel.saturating_sub(of_host.max(counted).saturating_add(look.unsettled)),
+            at_least: kernel.saturating_sub(of_host.max(counted).saturating_add(off)),
             likely: kernel.saturating_sub(of_host.max(counted)),
-            at_most: kernel
-                .saturating_add(look.unsettled)
-                .saturating_sub(counted),
+            at_most: kernel.saturating_add(off).saturating_sub(counted),
         },
     }
 }

@@ -136,8 +136,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Those that the files of a host tell.
-    pub fn read(host: &Host, vmstat: Option<&VmStat>) -> Counters {
+    /// Those that the files of a host tell. `vmalloc`: its pages by node, where vmallocinfo could be read.
+    pub fn read(
+        host: &Host,
+        vmstat: Option<&VmStat>,
+        vmalloc: Option<&BTreeMap<u32, u64>>,
+    ) -> Counters {
         let geometry = &host.geometry;
         let mut counters = Counters::default();
         for zone in &host.zones {
@@ -192,6 +196,17 @@ impl Counters {
         // Kernels 4.4 to 5.2 do not count it, and say 0.
         if counters.host.get(&Counter::Vmalloc) == Some(&0) {
             counters.host.remove(&Counter::Vmalloc);
+        }
+        if let Some(vmalloc) = vmalloc {
+            for (node, pages) in vmalloc {
+                if let Some(of_node) = counters.nodes.get_mut(node) {
+                    of_node.insert(Counter::Vmalloc, *pages);
+                }
+            }
+            let all = vmalloc
+                .values()
+                .fold(0, |sum: u64, n| sum.saturating_add(*n));
+            counters.host.entry(Counter::Vmalloc).or_insert(all);
         }
         counters
     }

@@ -10,10 +10,11 @@ use super::counters::Counters;
 use super::tally::{Counting, Tally, Told};
 use crate::host::files::{self, Files, Lacking, Reader, Unread};
 use crate::host::{Host, OfSnapshot, whole};
+use crate::report::number::duration;
 use serde::Serialize;
 use std::time::Instant;
 use unfrag_linux::kpageflags;
-use unfrag_linux::procfs::{AllocInfo, VmStat, ZoneInfo};
+use unfrag_linux::procfs::{AllocInfo, VmStat, ZoneInfo, vmallocinfo};
 use unfrag_linux::recording::Snapshot;
 
 const LACKING: &Lacking = &Lacking {
@@ -34,6 +35,7 @@ const LACKING: &Lacking = &Lacking {
     further: &[
         ("vmstat", "what changed meanwhile not known"),
         ("allocinfo", "who allocated it not known"),
+        ("vmallocinfo", "vmalloc of each node not known"),
     ],
 };
 
@@ -65,6 +67,8 @@ pub struct Look {
     pub drift: Option<Drift>,
     /// Frames that per-CPU lists may have had more, or fewer, than what is counted as theirs.
     pub unsettled: u64,
+    /// The same of each zone.
+    pub unsettled_by_zone: Vec<u64>,
     /// Bytes by the place that allocated them.
     pub sites: Option<AllocInfo>,
     /// What could not be read.
@@ -89,6 +93,18 @@ impl Look {
         let mut look = Look::read(source, &OfSnapshot(snapshot), false);
         let times = [kpageflags::NAME, "zoneinfo", "meminfo"];
         look.time = times.iter().find_map(|f| snapshot.time_of(f));
+        let of = |file| snapshot.time_of(file);
+        if let (Some(flags), Some(counters), Some(_)) =
+            (of(kpageflags::NAME), of("zoneinfo"), &look.zones)
+        {
+            let apart = flags.abs_diff(counters) as f64 / 1e9;
+            if apart >= 1.0 {
+                look.notes.push(format!(
+                    "page flags and counters were read {} apart",
+                    duration(apart)
+                ));
+            }
+        }
         look
     }
 
@@ -102,7 +118,8 @@ impl Look {
         let mut reader = Reader::new(from, LACKING);
         let host = Host::read(&mut reader);
         let vmstat = reader.get("vmstat", VmStat::parse);
-        let mut counters = Counters::read(&host, vmstat.as_ref());
+        let vmalloc = reader.get("vmallocinfo", vmallocinfo::by_node);
+        let mut counters = Counters::read(&host, vmstat.as_ref(), vmalloc.as_ref());
         let spans: Vec<_> = host.zones.iter().map(|z| z.span()).collect();
         let is_told = host.zoneinfo.is_some() && spans.iter().all(|s| !s.is_empty());
         let mut lists = vec![per_cpu(&host)];
@@ -124,7 +141,7 @@ impl Look {
         if is_live && counted.is_some() {
             let again = Host::read(&mut reader);
             let later = reader.get("vmstat", VmStat::parse);
-            counters = counters.mean(&Counters::read(&again, later.as_ref()));
+            counters = counters.mean(&Counters::read(&again, later.as_ref(), vmalloc.as_ref()));
             lists.push(per_cpu(&again));
             drift = Some(Drift {
                 seconds: begin.elapsed().as_secs_f64(),
@@ -143,6 +160,7 @@ impl Look {
             notes.extend(host.contradictions());
         }
         let (on_lists, unsettled) = mean(&lists, host.zones.len());
+        let unsettled_by_zone = off_by(&lists, host.zones.len());
         let zones = counted.map(|counted| {
             if counted.outside > 0 {
                 notes.push(format!(
@@ -159,6 +177,18 @@ impl Look {
                         zone.node, zone.name
                     ));
                 }
+                let untold = [
+                    ("what exists of it", zone.told("present")),
+                    ("what the allocator manages", zone.managed),
+                    ("pages on per-CPU lists", on_lists[i]),
+                ];
+                let untold = untold.iter().filter(|(_, n)| n.is_none());
+                notes.extend(untold.map(|(what, _)| {
+                    format!(
+                        "node {}, zone {}: zoneinfo does not tell {what}",
+                        zone.node, zone.name
+                    )
+                }));
                 let told = Told {
                     present: zone.told("present").unwrap_or(frames),
                     managed: zone.managed.or(zone.told("present")).unwrap_or(frames),
@@ -178,7 +208,8 @@ impl Look {
             counters,
             zones,
             drift,
-            unsettled: if is_live { unsettled } else { 0 },
+            unsettled,
+            unsettled_by_zone,
             sites,
             unread,
             notes,
@@ -212,6 +243,16 @@ fn mean(lists: &[Vec<Option<u64>>], zones: usize) -> (Vec<Option<u64>>, u64) {
     let most = lists.iter().map(sum).max().unwrap_or(0);
     let least = lists.iter().map(sum).min().unwrap_or(0);
     ((0..zones).map(of).collect(), (most - least).div_ceil(2))
+}
+
+/// Half of what several readings of each zone differ by.
+fn off_by(lists: &[Vec<Option<u64>>], zones: usize) -> Vec<u64> {
+    let of = |zone: usize| {
+        let told = || lists.iter().filter_map(|l| *l.get(zone)?);
+        let most = told().max().unwrap_or(0);
+        (most - told().min().unwrap_or(0)).div_ceil(2)
+    };
+    (0..zones).map(of).collect()
 }
 
 /// Events between two readings.

@@ -9,7 +9,7 @@
 use super::uses::{NR_USES, Seen, Use, is_tail, seen};
 use std::io::Read;
 use std::ops::Range;
-use unfrag_linux::kpageflags::{self, COMPOUND_HEAD, KSM, MLOCKED, UNEVICTABLE};
+use unfrag_linux::kpageflags::{self, COMPOUND_HEAD, MLOCKED, UNEVICTABLE};
 
 /// Orders that blocks of pages are told by.
 pub const ORDERS: usize = 20;
@@ -44,8 +44,6 @@ pub struct Tally {
     pub unevictable: u64,
     /// Frames that a process locked.
     pub mlocked: u64,
-    /// Frames whose content equal pages share (KSM).
-    pub ksm: u64,
 }
 
 /// What zoneinfo says of a zone's frames.
@@ -83,7 +81,6 @@ impl Tally {
         self.holes = self.holes.saturating_add(other.holes);
         self.unevictable += other.unevictable;
         self.mlocked += other.mlocked;
-        self.ksm += other.ksm;
     }
 
     /// Settles what flags leave open. `frames`: all that the zone spans. Gives what contradicts the counters, a clause each.
@@ -223,7 +220,7 @@ impl Counting {
                 }
                 None => {
                     self.end_block();
-                    let is_there = |w: &&u64| !matches!(seen(**w), Seen::NoPage | Seen::Nothing);
+                    let is_there = |w: &&u64| matches!(seen(**w), Seen::Is(_));
                     self.outside += words.iter().filter(is_there).count() as u64;
                 }
             }
@@ -260,7 +257,6 @@ impl Counting {
             let tally = &mut self.zones[zone];
             tally.unevictable += u64::from(has(UNEVICTABLE));
             tally.mlocked += u64::from(has(MLOCKED));
-            tally.ksm += u64::from(has(KSM));
         }
     }
 

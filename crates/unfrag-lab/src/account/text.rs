@@ -23,6 +23,10 @@ pub fn render(answer: &Answer, all: bool, screen: &Screen) -> Text {
         Some(release) => format!(", Linux {}", printable(release)),
         None => String::new(),
     };
+    let source = match a.source.as_str() {
+        "/proc" => "this host",
+        other => other,
+    };
     let by = match a.basis {
         Basis::PageFlags => "each counted once, by page flags",
         Basis::Counters => "by the kernel's counters alone",
@@ -30,7 +34,7 @@ pub fn render(answer: &Answer, all: bool, screen: &Screen) -> Text {
     let _ = writeln!(
         out,
         "{}{kernel}: {} in {} frames of {}, {by}",
-        printable(&a.source),
+        printable(source),
         bytes(a.bytes(a.exist)),
         thousands(a.exist),
         bytes(a.page_size)
@@ -181,7 +185,6 @@ fn uses(a: &Account, growth: Option<&Growth>, out: &mut Text) {
     };
     tell("unevictable", a.across.unevictable);
     tell("locked by processes", a.across.mlocked);
-    tell("shared by KSM", a.across.ksm);
     tell("in CMA areas", a.across.cma);
     tell("free in CMA areas", a.across.cma_free);
     if !across.is_empty() {

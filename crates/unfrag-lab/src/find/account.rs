@@ -87,7 +87,7 @@ pub fn two_looks(path: &Path, seconds: f64) -> Result<(Look, Look)> {
     thread::sleep(Duration::from_secs_f64(seconds).saturating_sub(since));
     let second = begin.elapsed();
     let mut after = look(path, None, &all)?.look;
-    before.source = format!("{}, the first look", before.source);
+    before.source = "the first look".to_owned();
     before.time = Some(0);
     after.time = Some(u64::try_from(second.as_nanos()).unwrap_or(u64::MAX));
     Ok((before, after))

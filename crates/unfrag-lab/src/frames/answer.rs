@@ -6,7 +6,7 @@ use super::blocks::Blocks;
 use super::flags::Flags;
 use super::group;
 use super::mapping::{self, Frames, MappingFrames, Resume, Sizes};
-use super::process::{Process, has_ended};
+use super::process::{Process, has_ended, release};
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,7 +115,12 @@ pub fn frames(proc: &Path, of: &Of) -> Result<Answer> {
         let one = reading.processes.first();
         one.map_or(String::new(), |p| format!("process {} ({})", p.pid, p.name))
     });
-    reading.finish(name, &unread)
+    let mut answer = reading.finish(name, &unread)?;
+    if release(proc).is_some_and(|era| !era.is_at_least(6, 1)) {
+        let note = "MADV_COLLAPSE is there from Linux 6.1 on: this kernel has none";
+        answer.notes.push(note.into());
+    }
+    Ok(answer)
 }
 
 struct Reading {

@@ -121,7 +121,7 @@ impl Process {
 }
 
 /// The kernel whose procfs this is, as far as it says.
-fn release(proc: &Path) -> Option<Era> {
+pub(super) fn release(proc: &Path) -> Option<Era> {
     let text = fs::read_to_string(proc.join("version")).ok()?;
     let rest = text.strip_prefix("Linux version ")?;
     Era::of(rest.split_ascii_whitespace().next()?).ok()

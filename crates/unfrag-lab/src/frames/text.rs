@@ -89,7 +89,7 @@ pub fn render(a: &Answer, all: bool, screen: &Screen) -> Text {
     paragraph(&would);
     let r = &a.resume;
     paragraph(&format!(
-        "MAPPED ANEW, as a virtual machine that is restored from its snapshot, it faults {} times in pages of {} if all of it is used, {} times in {huge}, {} in 1 GiB.",
+        "MAPPED ANEW, mapping by mapping, as a virtual machine that is restored from its snapshot, it faults {} times in pages of {} if all of it is used, {} times in {huge}, {} in 1 GiB.",
         thousands(r.pages),
         bytes(a.sizes.page),
         thousands(r.huge),

@@ -26,8 +26,6 @@ pub const HUGE: u64 = 1 << 17;
 pub const UNEVICTABLE: u64 = 1 << 18;
 /// It is broken.
 pub const HWPOISON: u64 = 1 << 19;
-/// Its content is shared with equal pages (KSM).
-pub const KSM: u64 = 1 << 21;
 /// It is not there to be used: a balloon took it, or it is unplugged.
 pub const OFFLINE: u64 = 1 << 23;
 /// It holds zeroes for all who only read.

@@ -10,7 +10,7 @@
 //! in their places. A text that no kernel wrote as it stands (cut off, pasted, of an unusual kernel) is read
 //! line by line; [`Notes`] has what was not understood, and `write` gives that back too.
 //!
-//! Files of a process ([`smaps`], [`pagemap`]) are read alone: no model fills them.
+//! Files of a process ([`smaps`], [`pagemap`]) and [`vmallocinfo`] are read alone: no model fills them.
 //!
 //! `spec: 7.1, 7.2, 7.3, 7.4, 7.5, 7.9, 7.10`
 
@@ -33,6 +33,7 @@ pub mod slabinfo;
 pub mod smaps;
 pub mod unusable_index;
 pub mod uptime;
+pub mod vmallocinfo;
 pub mod vmstat;
 pub mod zoneinfo;
 
