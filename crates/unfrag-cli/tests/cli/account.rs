@@ -62,12 +62,13 @@ fn the_uses_of_a_recorded_host_add_up_to_its_frames() {
             zones += present;
         }
         assert_eq!(zones, told("present"));
-        // Flags were not read at the moment of the counters, but of what lies still both tell the same.
-        for row in answer["compared"].as_array().unwrap() {
+        // At the beginning programs start between the two readings; at the end both tell the same of what lies still.
+        let rows = answer["compared"].as_array().unwrap().iter();
+        for row in rows.filter(|_| name == "end") {
             if ["slab", "page tables", "anonymous"].contains(&row["what"].as_str().unwrap()) {
                 let (flags, counted) = (row["frames"].as_f64(), row["counted"].as_f64());
                 let (flags, counted) = (flags.unwrap(), counted.unwrap());
-                assert!((flags - counted).abs() < 0.1 * counted, "{name}: {row}");
+                assert!((flags - counted).abs() < 0.05 * counted, "{row}");
             }
         }
     }
@@ -219,10 +220,7 @@ fn a_leak_is_what_grew_between_two_looks() {
     let said = run(&["account", after, "--svg", svg.to_str().unwrap()]);
     assert!(said.status.success(), "{}", text(&said.stderr));
     let picture = fs::read_to_string(&svg).unwrap();
-    assert!(
-        picture.contains("in no counter") && !picture.contains("http://")
-            || picture.contains("xmlns")
-    );
+    assert!(picture.contains("in no counter"), "{picture}");
     // Two that are not one host, and one of which lacks flags.
     Host {
         holes: 600,

@@ -158,6 +158,11 @@ impl Look {
         notes.extend(host.of_sizes.iter().cloned());
         if host.zoneinfo.is_some() {
             notes.extend(host.contradictions());
+            if !is_told {
+                let what =
+                    "zoneinfo does not tell which frames each zone has, so page flags are not used";
+                notes.push(what.into());
+            }
         }
         let (on_lists, unsettled) = mean(&lists, host.zones.len());
         let unsettled_by_zone = off_by(&lists, host.zones.len());

@@ -162,7 +162,7 @@ fn draw_tile(
     root.draw(&Rectangle::new(corners, WHITE.stroke_width(1)))?;
     let longest = label.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     // A character is about half as wide as the font is high.
-    let has_room = tile.width >= ROOM.0.max(longest as f64 * 7.2) && tile.height >= ROOM.1;
+    let has_room = tile.width >= ROOM.0.max(longest as f64 * 6.6) && tile.height >= ROOM.1;
     if has_room {
         let style = (FONT, 14).into_font().color(&INK);
         for (i, line) in label.iter().enumerate() {
