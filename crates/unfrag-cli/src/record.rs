@@ -33,7 +33,7 @@ use unfrag_linux::share::Share;
 /// --system is given; its exit status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording\n  unfrag record --system --for-later --for 10m"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording\n  unfrag record --system --for-later --for 10m\n  unfrag record --system --stacks --for 5m"
 )]
 pub struct Args {
     /// File to write; - for the standard output, and what the command prints then goes to the standard error
@@ -52,7 +52,7 @@ pub struct Args {
     /// How long, such as 60s, 5m, 1h, or with --keep 7d
     #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
     time: Option<Duration>,
-    /// Record all that any later question needs: --slab and --processes
+    /// Record what any later question needs, but kernel stacks: --slab and --processes
     #[arg(long, conflicts_with = "anonymous")]
     for_later: bool,
     /// Record what slab caches allocate and free, too: up to several times as many events
@@ -61,6 +61,10 @@ pub struct Args {
     /// Record which process did what, too: starts, the paths of programs, ends, time on a CPU; few more events
     #[arg(long, conflicts_with = "anonymous")]
     processes: bool,
+    /// Record kernel stacks, too, for `unfrag blame --wakes`: of requests of order 3 and more, of wake-ups of kswapd and kcompactd, and of
+    /// compaction; and when these daemons are on a CPU. Linux 5.17 and later
+    #[arg(long, conflicts_with = "anonymous")]
+    stacks: bool,
     /// Record this event, too; may be given several times
     #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
     event: Vec<String>,
@@ -154,6 +158,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         output: output.clone(),
         slab: args.slab || args.for_later,
         events: args.event.clone(),
+        stacks: args.stacks,
         processes: args.processes || args.for_later,
         anonymous: args.anonymous,
         command_line: args.command_line,

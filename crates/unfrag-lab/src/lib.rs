@@ -6,6 +6,7 @@
 //! - [`experiment`]: the published experiments, run again on the simulated machine.
 //! - [`simulate`]: what came of a scenario file.
 //! - [`blame`]: who holds the kernel memory that spoils pageblocks, hour by hour?
+//! - [`wakes`]: who wakes kswapd and kcompactd, and how long do they work for it?
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
@@ -49,6 +50,7 @@ pub mod summary;
 pub mod together;
 pub mod top;
 pub mod usable;
+pub mod wakes;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

@@ -20,5 +20,6 @@ pub mod text;
 mod walk;
 
 pub use report::Blame;
+pub(crate) use holders::program;
 pub(crate) use walk::Count;
 pub use walk::blame;

@@ -45,5 +45,6 @@ mod sizes;
 mod slab_traces;
 mod starts;
 mod unseen;
+mod wakes;
 mod what_if;
 mod withheld;

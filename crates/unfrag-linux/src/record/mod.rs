@@ -2,6 +2,7 @@
 //!
 //! - [`tracefs`]: an instance of the kernel's tracer, used by this recording alone.
 //! - [`events`]: the events that are recorded.
+//! - `stacks`: kernel stacks of events, and names for them.
 //! - [`spool`]: the directory that collects a recording while it is made; `spool_name`: what its name says.
 //! - [`spooler`]: copies the ring buffers to files of the spool while the recording runs.
 //! - [`names`]: names of tasks and of kernel threads.
@@ -35,6 +36,7 @@ pub mod session;
 mod snapshot;
 pub mod spool;
 mod spool_name;
+mod stacks;
 pub mod spooler;
 pub mod tracefs;
 
