@@ -1,7 +1,7 @@
 /* Asks for rings of packets in blocks of order 10, again and again, as a filter of packets does: the kernel tries each block
  * with __GFP_NORETRY, and takes single pages where there is none.
  *
- *   ringer SECONDS PAUSE_MS
+ *   ringer SECONDS PAUSE_MS BLOCKS
  */
 #include <linux/if_packet.h>
 #include <stdio.h>
@@ -21,9 +21,10 @@ int main(int argc, char **argv)
 {
     double end = now() + (argc > 1 ? atof(argv[1]) : 10);
     int pause_ms = argc > 2 ? atoi(argv[2]) : 100;
-    struct tpacket_req req = {.tp_block_size = 4 << 20, .tp_block_nr = 8, .tp_frame_size = 2048};
+    struct tpacket_req req = {.tp_block_size = 4 << 20, .tp_frame_size = 2048};
     long rings = 0;
 
+    req.tp_block_nr = argc > 3 ? atoi(argv[3]) : 8;
     req.tp_frame_nr = req.tp_block_size / req.tp_frame_size * req.tp_block_nr;
     while (now() < end) {
         int s = socket(AF_PACKET, SOCK_RAW, 0);
@@ -37,6 +38,7 @@ int main(int argc, char **argv)
             perror("ring");
         usleep(pause_ms * 1000);
         close(s);
+        usleep(pause_ms * 1000);
     }
     printf("%ld rings\n", rings);
     return 0;

@@ -38,6 +38,7 @@ mod explain;
 #[cfg(feature = "exporter")]
 mod exporter;
 mod failure;
+mod forecast;
 mod help;
 mod import;
 mod inputs;
@@ -99,6 +100,7 @@ enum Command {
     Doctor(doctor::Args),
     Explain(explain::Args),
     Blame(blame::Args),
+    Forecast(forecast::Args),
     Exporter(exporter::Args),
     Experiment(experiment::Args),
     Simulate(simulate::Args),
@@ -157,6 +159,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Blame(args) => blame::run(&args),
+        Command::Forecast(args) => forecast::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),

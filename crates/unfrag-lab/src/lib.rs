@@ -7,6 +7,7 @@
 //! - [`simulate`]: what came of a scenario file.
 //! - [`blame`]: who holds the kernel memory that spoils pageblocks, hour by hour?
 //! - [`wakes`]: who wakes kswapd and kcompactd, and how long do they work for it?
+//! - [`forecast`]: how long until a need of large blocks fails?
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
@@ -34,6 +35,7 @@ pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod find;
+pub mod forecast;
 pub mod geometry;
 pub mod host;
 pub mod input;

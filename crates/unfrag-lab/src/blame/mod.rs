@@ -19,7 +19,7 @@ pub mod svg;
 pub mod text;
 mod walk;
 
-pub use report::Blame;
 pub(crate) use holders::program;
+pub use report::Blame;
 pub(crate) use walk::Count;
 pub use walk::blame;

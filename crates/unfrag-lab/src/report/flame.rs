@@ -189,7 +189,10 @@ mod tests {
     fn names_break_neither_the_picture_nor_a_screen() {
         let all = picture(&[("<script>&\u{1b}[2J", 1), ("x", 300)]);
         assert!(!all.contains("<script") && !all.contains('\u{1b}'), "{all}");
-        assert_eq!(label("&lt;&lt;&lt;&lt;&lt;&lt;", 6.0 + 4.0 * CHARACTER).unwrap(), "&lt;&lt;&lt;&lt;…");
+        assert_eq!(
+            label("&lt;&lt;&lt;&lt;&lt;&lt;", 6.0 + 4.0 * CHARACTER).unwrap(),
+            "&lt;&lt;&lt;&lt;…"
+        );
         assert_eq!(label("abcdef", 20.0), None);
     }
 

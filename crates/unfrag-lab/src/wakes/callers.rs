@@ -125,8 +125,15 @@ mod tests {
 
     #[test]
     fn a_driver_is_named_wherever_it_stands() {
-        let stack = "do_init;setup [e1000];ring [e1000];dma_alloc_attrs;__alloc_pages;wakeup_kswapd";
-        assert_eq!(of(stack), ("ring [e1000] <- setup [e1000] <- do_init".into(), Some("e1000".into())));
+        let stack =
+            "do_init;setup [e1000];ring [e1000];dma_alloc_attrs;__alloc_pages;wakeup_kswapd";
+        assert_eq!(
+            of(stack),
+            (
+                "ring [e1000] <- setup [e1000] <- do_init".into(),
+                Some("e1000".into())
+            )
+        );
         let far = "deep [nv];a;b;c;d;__alloc_pages";
         assert_eq!(of(far), ("d <- c <- b".into(), Some("nv".into())));
     }
@@ -135,6 +142,9 @@ mod tests {
     fn a_stack_of_nothing_else_is_shown_as_it_is() {
         assert_eq!(of("__alloc_pages;rmqueue").0, "rmqueue <- __alloc_pages");
         assert_eq!(of("").0, "");
-        assert_eq!(of("0xffffffff81000000;kmalloc_large").0, "0xffffffff81000000");
+        assert_eq!(
+            of("0xffffffff81000000;kmalloc_large").0,
+            "0xffffffff81000000"
+        );
     }
 }

@@ -100,8 +100,16 @@ impl Daemon {
     pub fn settle(&mut self, now: u64, give: Give) {
         let since = |from: &mut Option<u64>| from.replace(now).map_or(0, |t| now.saturating_sub(t));
         let time = Time {
-            cpu: if self.on_cpu.is_some() { since(&mut self.on_cpu) } else { 0 },
-            awake: if self.awake.is_some() { since(&mut self.awake) } else { 0 },
+            cpu: if self.on_cpu.is_some() {
+                since(&mut self.on_cpu)
+            } else {
+                0
+            },
+            awake: if self.awake.is_some() {
+                since(&mut self.awake)
+            } else {
+                0
+            },
         };
         if time != Time::default() {
             let whose = match self.owner {

@@ -309,9 +309,8 @@ impl Wakes {
         };
         let mut sorted: Vec<(&Group, &Grouped)> = groups.iter().collect();
         sorted.sort_by_key(|(_, g)| std::cmp::Reverse((g.all(), g.requests)));
-        let row = |(group, sums): (&Group, &Grouped)| {
-            row(group, sums, all, measures, flags.as_ref())
-        };
+        let row =
+            |(group, sums): (&Group, &Grouped)| row(group, sums, all, measures, flags.as_ref());
         let callers: Vec<Row> = sorted.into_iter().map(row).collect();
         let fact = |name: &str| rec.meta.facts.get(name).map_or("", String::as_str);
         let (first, last) = counted.span.unwrap_or_default();

@@ -16,13 +16,17 @@ pub(super) fn sentence(w: &Wakes) -> String {
     let Some(first) = w.callers.first().filter(|r| r.share > 0.0) else {
         return match all > 0.0 {
             true => format!(
-                "nobody that the recording shows: {} of work in these {over}, and no wake-up before it",
+                "nobody that the recording shows: the {} of work in these {over} had no recorded wake-up before it",
                 time(all)
             ),
-            false => format!("nobody: kswapd, kcompactd and compaction did nothing in these {over}"),
+            false => {
+                format!("nobody: kswapd, kcompactd and compaction did nothing in these {over}")
+            }
         };
     };
-    let what = first.order.map_or(String::new(), |o| format!(", {}", order_words(o)));
+    let what = first
+        .order
+        .map_or(String::new(), |o| format!(", {}", order_words(o)));
     format!(
         "{}{what}: {} of the {} that kswapd, kcompactd and requests that compacted took",
         who(first),
@@ -42,7 +46,10 @@ fn who(row: &Row) -> String {
 }
 
 fn programs(row: &Row) -> String {
-    let first = row.programs.first().map_or(String::new(), |p| printable(&p.name));
+    let first = row
+        .programs
+        .first()
+        .map_or(String::new(), |p| printable(&p.name));
     match row.programs.len() {
         0 | 1 => first,
         n => format!("{first} and {} more", counted(n as u64 - 1, "program")),
@@ -95,16 +102,26 @@ fn how_much(w: &Wakes) -> String {
             Measure::Awake => " awake",
             Measure::BeginToEnd => "",
         };
-        let mut text = format!("{name} {}{how}, {}", time(d.seconds), counted(d.count, how_often));
-        for (seconds, what) in [
+        let parts = [
             (d.own_timer_seconds, "by its own timer"),
-            (d.not_recorded_seconds, "after wake-ups that were not recorded"),
-        ] {
-            if seconds > 0.0 {
-                let _ = write!(text, " ({} {what})", time(seconds));
-            }
-        }
-        text
+            (
+                d.not_recorded_seconds,
+                "after wake-ups that were not recorded",
+            ),
+        ];
+        let parts = parts.iter().filter(|p| p.0 > 0.0);
+        let parts: Vec<String> = parts
+            .map(|(s, what)| format!("{} {what}", time(*s)))
+            .collect();
+        let parts = match parts.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", parts.join(", ")),
+        };
+        format!(
+            "{name} {}{how}, {}{parts}",
+            time(d.seconds),
+            counted(d.count, how_often)
+        )
     };
     [
         of("kswapd", w.kswapd, "wake-up"),
@@ -117,7 +134,9 @@ fn how_much(w: &Wakes) -> String {
 fn known(w: &Wakes) -> String {
     let daemons = [w.kswapd, w.kcompactd];
     let has = |measure| daemons.iter().flatten().any(|d| d.measure == measure);
-    let mut all = vec!["A daemon's time is that of the wake-up before it, and what kswapd has kcompactd do is that of whoever woke kswapd."];
+    let mut all = vec![
+        "A daemon's time is that of the wake-up before it, and what kswapd has kcompactd do is that of whoever woke kswapd.",
+    ];
     if has(Measure::OnCpu) {
         all.push("It is measured by the scheduler's events.");
     }
@@ -150,7 +169,15 @@ fn table(w: &Wakes, shown: usize, screen: &Screen, out: &mut Text) {
     let title = format!("Who asked (time over these {})", duration(w.seconds));
     out.push_head(screen, &title);
     let head = [
-        "share", "kswapd", "kcompactd", "itself", "order", "may fail", "wakes", "requests", "failed",
+        "share",
+        "kswapd",
+        "kcompactd",
+        "itself",
+        "order",
+        "may fail",
+        "wakes",
+        "requests",
+        "failed",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(w.callers.iter().take(shown).map(cells));
@@ -164,7 +191,11 @@ fn table(w: &Wakes, shown: usize, screen: &Screen, out: &mut Text) {
     }
     let more = w.callers.len().saturating_sub(shown);
     if more > 0 {
-        let _ = writeln!(out, "  and {more} more; --top {} shows them", w.callers.len());
+        let _ = writeln!(
+            out,
+            "  and {more} more; --top {} shows them",
+            w.callers.len()
+        );
     }
 }
 
@@ -202,8 +233,15 @@ fn asked(row: &Row) -> String {
             let _ = write!(text, " (in {})", printable(&module));
         }
     }
-    if let Some(flags) = row.flags.as_ref().filter(|_| !row.is_no_request) {
-        let _ = write!(text, ", {}", printable(flags));
+    match &row.flags {
+        // The only such wake-up of order 0: a request stole a block of another type, and marks were raised for a while.
+        Some(_) if row.is_no_request && row.order == Some(0) => {
+            text += ", for no request: after a fallback raised the watermarks";
+        }
+        Some(flags) if !row.is_no_request => {
+            let _ = write!(text, ", {}", printable(flags));
+        }
+        _ => {}
     }
     text
 }

@@ -405,6 +405,7 @@ fn daemons(rec: &Recording, roles: &Roles) -> (HashMap<u64, Place>, Vec<Option<P
     };
     let by_task: Vec<_> = rec.tasks.iter().zip(roles.all()).map(place).collect();
     let by_pid = rec.tasks.iter().zip(&by_task);
-    let by_pid = by_pid.filter_map(|(task, place)| Some((u64::try_from(task.pid).ok()?, (*place)?)));
+    let by_pid =
+        by_pid.filter_map(|(task, place)| Some((u64::try_from(task.pid).ok()?, (*place)?)));
     (by_pid.collect(), by_task)
 }

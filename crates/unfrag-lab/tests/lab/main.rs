@@ -11,6 +11,7 @@ mod chance;
 mod clocks;
 mod eras;
 mod experiments;
+mod forecast;
 mod generations;
 mod huge_pages;
 mod inference;

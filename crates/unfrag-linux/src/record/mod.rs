@@ -36,8 +36,8 @@ pub mod session;
 mod snapshot;
 pub mod spool;
 mod spool_name;
-mod stacks;
 pub mod spooler;
+mod stacks;
 pub mod tracefs;
 
 pub use guardian::{Watched, recover, watch};

@@ -139,6 +139,10 @@ mod tests {
     fn many_daemons_are_told_by_their_names() {
         assert_eq!(filter(&[45]), "prev_pid==45||next_pid==45");
         let many: Vec<i32> = (1..40).collect();
-        assert!(filter(&many).contains("next_comm~\"kcompactd*\""), "{}", filter(&many));
+        assert!(
+            filter(&many).contains("next_comm~\"kcompactd*\""),
+            "{}",
+            filter(&many)
+        );
     }
 }

@@ -460,7 +460,10 @@ mod tests {
         let stack = "do_syscall_64;send.isra.0 [secret];queue [secret];0xffffffff81000000;kmalloc";
         let kept = "do_syscall_64;code-1 [module-1];code-2 [module-1];code-3;kmalloc";
         assert_eq!(names.stack(stack), kept);
-        assert_eq!(names.stack("queue [secret];x [other]"), "code-2 [module-1];code-4 [module-2]");
+        assert_eq!(
+            names.stack("queue [secret];x [other]"),
+            "code-2 [module-1];code-4 [module-2]"
+        );
     }
 
     #[test]

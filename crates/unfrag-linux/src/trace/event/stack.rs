@@ -42,7 +42,10 @@ impl StackFields {
             _ => return None,
         };
         Some(StackFields {
-            size_at: format.field("size").filter(|f| f.size == 4).map(|f| f.offset),
+            size_at: format
+                .field("size")
+                .filter(|f| f.size == 4)
+                .map(|f| f.offset),
             callers_at: callers.offset,
             width,
         })
@@ -152,7 +155,10 @@ mod tests {
     fn what_has_no_name_stays_a_number_and_a_cut_record_is_no_more_than_it_holds() {
         let mut stacks = Stacks::default();
         assert_eq!(folded(&mut stacks, &record(9, &[0x11, 0x22])), "0x22;0x11");
-        assert_eq!(folded(&mut stacks, &record(3, &[0x11, u64::MAX, 0x22])), "0x11");
+        assert_eq!(
+            folded(&mut stacks, &record(3, &[0x11, u64::MAX, 0x22])),
+            "0x11"
+        );
         assert_eq!(folded(&mut stacks, &record(0, &[])), "");
         assert_eq!(folded(&mut stacks, &[4, 0]), "");
     }
@@ -165,7 +171,11 @@ mod tests {
             ("ftrace", "caller", "called"),
         ] {
             let text = String::from_utf8_lossy(FORMAT).replace(from, to);
-            let text = if from.is_empty() { String::from_utf8_lossy(FORMAT).into() } else { text };
+            let text = if from.is_empty() {
+                String::from_utf8_lossy(FORMAT).into()
+            } else {
+                text
+            };
             let format = EventFormat::parse(system, text.as_bytes()).unwrap();
             assert_eq!(StackFields::of(&format), None, "{system} {to}");
         }

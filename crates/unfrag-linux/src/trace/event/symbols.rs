@@ -43,7 +43,9 @@ impl Symbols {
     pub fn caller(&self, address: u64) -> Option<&str> {
         // A call may be the last instruction of a function.
         let inside = address.checked_sub(1)?;
-        let after = self.functions.partition_point(|(begin, _)| *begin <= inside);
+        let after = self
+            .functions
+            .partition_point(|(begin, _)| *begin <= inside);
         let (begin, name) = self.functions.get(after.checked_sub(1)?)?;
         let beyond = self.end.is_some_and(|end| *begin <= end && end <= inside);
         (inside - begin <= LONGEST && !beyond).then_some(name)
@@ -79,7 +81,8 @@ pub(crate) fn code_of(list: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const LIST: &[u8] = b"ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000100 t do_one\n\
+    const LIST: &[u8] =
+        b"ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000100 t do_one\n\
         ffffffff81000200 D data\nffffffff81000300 T _etext\nffffffffc0a00000 t send\t[e1000]\n";
 
     #[test]
@@ -87,7 +90,11 @@ mod tests {
         let s = Symbols::parse(LIST);
         assert_eq!(s.caller(0xffff_ffff_8100_0101), Some("do_one"));
         assert_eq!(s.caller(0xffff_ffff_8100_02ff), Some("do_one"));
-        assert_eq!(s.caller(0xffff_ffff_8100_0100), Some("_stext"), "returned behind it");
+        assert_eq!(
+            s.caller(0xffff_ffff_8100_0100),
+            Some("_stext"),
+            "returned behind it"
+        );
         assert_eq!(s.caller(0xffff_ffff_c0a0_0010), Some("send [e1000]"));
     }
 

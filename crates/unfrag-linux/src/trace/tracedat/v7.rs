@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
-use crate::trace::source::Source;
 use crate::trace::event::symbols::Symbols;
+use crate::trace::source::Source;
 use crate::trace::unpack;
 
 use super::contents::{
