@@ -70,7 +70,15 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
     if args.wakes {
-        return wakes::run(args, &console);
+        let asked = wakes::Asked {
+            file: &args.file,
+            window: &args.window,
+            release: args.release.as_deref(),
+            top: args.top,
+            json: args.json,
+            svg: args.svg.as_deref(),
+        };
+        return wakes::run(&asked, &console);
     }
     let progress = Progress::new("reading");
     let window = args.window.window();

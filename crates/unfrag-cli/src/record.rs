@@ -295,6 +295,8 @@ struct Summary {
     of_command: bool,
     /// What in it names somebody.
     names: Vec<&'static str>,
+    /// What functions in kernel stacks are told by: `names` or `addresses`; `null` without stacks.
+    stacks: Option<String>,
     /// Why the trace ended before the command did, or the time was over.
     ended_early: Option<String>,
     snapshots: usize,
@@ -327,6 +329,7 @@ impl Summary {
             share_of_allocations: Share::noted(&recording.meta).map(Share::fraction),
             of_command: fact("scope").is_some_and(|s| s == "command"),
             names: names(recording),
+            stacks: fact("stacks").cloned(),
             snapshots: recording.snapshots.len(),
             ..Summary::default()
         })
@@ -396,9 +399,18 @@ fn described(head: &str, s: &Summary) -> String {
         row("held at end", String::new(), pages(s.held_pages)),
         row("snapshots", thousands(s.snapshots as u64), String::new()),
         share(s),
+        stacks(s),
         said::of_names(&s.names),
     ]
     .concat()
+}
+
+/// That functions have no names, where the host hid them.
+fn stacks(s: &Summary) -> String {
+    match s.stacks.as_deref() {
+        Some("addresses") => "functions in kernel stacks are addresses: this host shows no names (kernel.kptr_restrict), and later nothing tells them\n".into(),
+        _ => String::new(),
+    }
 }
 
 /// How much of what the host allocated was recorded, and what to do if that is too little for a replay.

@@ -9,7 +9,7 @@
 //! Each of them has one future, with a trend as far from the measured one on the other side.
 //!
 //! Invariant: the same looks and the same seed give the same answer. Where fewer than nineteen in twenty histories have a
-//! trend to the bound, there is none.
+//! trend one way, there is none.
 
 use super::grid::{Grid, Lacking, median};
 use unfrag_machine::Rng;
@@ -18,7 +18,7 @@ use unfrag_machine::Rng;
 const FUTURES: usize = 400;
 /// How far they go, in times of what was looked at.
 const FAR: usize = 10;
-/// Share of futures whose trend has to go down.
+/// Share of futures whose trend has to go one way.
 const SURE: f64 = 0.95;
 /// Share of the futures outside the interval, at each end.
 const OUTSIDE: f64 = 0.1;
@@ -68,10 +68,11 @@ pub(super) fn falls(looks: &[(f64, f64)], bound: f64, seed: u64) -> Falls {
     let n = coarse.values.len();
     let mut rng = Rng::named(seed, "forecast");
     let mut crossings = Vec::with_capacity(FUTURES);
-    let mut down = 0;
+    let (mut down, mut up) = (0, 0);
     for _ in 0..FUTURES {
         let slope = 2.0 * line.slope - line.slope_of_another(&chain, n, &mut rng);
         down += usize::from(slope < 0.0);
+        up += usize::from(slope > 0.0);
         let future = Line { slope, ..line };
         let mut rest = coarse.values[n - 1] - future.at((n - 1) as f64);
         let crossing = (n..n + FAR * n).find_map(|i| {
@@ -88,11 +89,11 @@ pub(super) fn falls(looks: &[(f64, f64)], bound: f64, seed: u64) -> Falls {
         let steps = crossing.map_or(f64::INFINITY, |at| (at - last) as f64);
         crossings.push(steps * grid.step);
     }
-    let share = down as f64 / FUTURES as f64;
-    if share <= 1.0 - SURE {
+    let are_sure = |n: usize| n as f64 >= FUTURES as f64 * SURE;
+    if are_sure(up) {
         return Falls::Never;
     }
-    if share < SURE {
+    if !are_sure(down) {
         return Falls::NoTrend;
     }
     crossings.sort_unstable_by(f64::total_cmp);

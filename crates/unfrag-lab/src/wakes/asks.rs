@@ -5,7 +5,7 @@
 use serde::Serialize;
 use unfrag_linux::gfp_text::Era;
 
-/// Orders above this one are given up on without more ado. `spec: 4.3`
+/// Orders above this one are given up on without more ado. `spec: 4.8`
 const COSTLY: u64 = 3;
 
 /// Whether a request may fail.

@@ -4,9 +4,10 @@
 //! going to sleep, in which it may wait.
 //!
 //! Invariant: its time is that of the last wake-up, until it goes to sleep after having woken; then it is nobody's until the
-//! next. A wake-up that comes while it falls asleep is not forgotten.
+//! next. A wake-up that comes while it falls asleep is not forgotten. Of two that come before it runs, the first has woken it.
 
-use super::sums::CauseId;
+/// Number of a wake-up, or of a run of compaction by a request itself.
+pub(super) type CauseId = u32;
 
 /// Whose a time is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) struct Daemon {
     owner: Option<CauseId>,
     /// It has woken since its last wake-up.
     has_woken: bool,
+    /// It has run since.
+    has_run: bool,
     /// It has gone to sleep since.
     rests: bool,
     /// Since when it is on a CPU, as far as it was given away.
@@ -61,7 +64,16 @@ impl Daemon {
     /// Someone wakes it.
     pub fn is_asked(&mut self, now: u64, by: CauseId, give: Give) {
         self.settle(now, give);
-        (self.owner, self.has_woken, self.rests) = (Some(by), false, false);
+        let is_woken = self.owner.is_some() && !self.rests && !self.has_run;
+        if !is_woken {
+            *self = Daemon {
+                owner: Some(by),
+                has_woken: false,
+                has_run: false,
+                rests: false,
+                ..*self
+            };
+        }
     }
 
     /// It says that it is awake.
@@ -69,6 +81,7 @@ impl Daemon {
         self.settle(now, give);
         self.begin();
         self.has_woken = true;
+        self.has_run = true;
         self.awake.get_or_insert(now);
     }
 
@@ -77,12 +90,14 @@ impl Daemon {
         self.settle(now, give);
         self.awake = None;
         self.rests |= self.has_woken;
+        self.has_run = true;
     }
 
     /// It gets a CPU.
     pub fn switched_in(&mut self, now: u64) {
         self.begin();
         self.was_switched = true;
+        self.has_run = true;
         self.on_cpu = Some(now);
     }
 
@@ -178,6 +193,21 @@ mod tests {
             (Whose::Unseen, 4),
         ];
         assert_eq!(given, all);
+    }
+
+    #[test]
+    fn of_two_wake_ups_before_it_runs_the_first_has_woken_it() {
+        let mut given = vec![];
+        let mut d = Daemon::default();
+        let give: Give<'_> = &mut |whose, time: Time| given.push((whose, time.awake));
+        d.is_asked(1, 1, give);
+        d.is_asked(2, 2, give);
+        d.wakes(3, give);
+        d.sleeps(9, give);
+        d.is_asked(11, 3, give);
+        d.wakes(12, give);
+        d.sleeps(15, give);
+        assert_eq!(given, [(Whose::Cause(1), 6), (Whose::Cause(3), 3)]);
     }
 
     #[test]

@@ -3,11 +3,9 @@
 //! Invariant: a cause has its number before its stack is known; its time is that of its row once that is. What kswapd
 //! caused is that of whoever woke kswapd.
 
-use super::daemon::{Time, Whose};
+use super::daemon::{CauseId, Time, Whose};
 use std::collections::HashMap;
 
-/// Number of a wake-up, or of a run of compaction by a request itself.
-pub(super) type CauseId = u32;
 /// Number of a row.
 pub(super) type RowId = u32;
 /// Number of a kernel stack or of a program's name.

@@ -2,59 +2,13 @@
 //!
 //! Invariant: what the recording does not tell is said not to be known; names of it cannot control the terminal.
 
-use super::report::{Measure, Row, Stacks, Wakes, Worked, order_words};
+use super::report::{Measure, Row, Stacks, Wakes, Worked};
+use super::words::{programs, time};
 use crate::report::columns;
 use crate::report::number::{counted, duration, percent, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
 use std::fmt::Write as _;
-
-/// Who it was, in a sentence.
-pub(super) fn sentence(w: &Wakes) -> String {
-    let all = w.all_seconds();
-    let over = duration(w.seconds);
-    let Some(first) = w.callers.first().filter(|r| r.share > 0.0) else {
-        return match all > 0.0 {
-            true => format!(
-                "nobody that the recording shows: the {} of work in these {over} had no recorded wake-up before it",
-                time(all)
-            ),
-            false => {
-                format!("nobody: kswapd, kcompactd and compaction did nothing in these {over}")
-            }
-        };
-    };
-    let what = first
-        .order
-        .map_or(String::new(), |o| format!(", {}", order_words(o)));
-    format!(
-        "{}{what}: {} of the {} that kswapd, kcompactd and requests that compacted took",
-        who(first),
-        percent(first.share),
-        time(all)
-    )
-}
-
-/// Program and innermost function, in words.
-fn who(row: &Row) -> String {
-    let program = programs(row);
-    let function = row.functions.as_ref().and_then(|f| f.first());
-    match function {
-        Some(function) => format!("{program} by {}", printable(function)),
-        None => program,
-    }
-}
-
-fn programs(row: &Row) -> String {
-    let first = row
-        .programs
-        .first()
-        .map_or(String::new(), |p| printable(&p.name));
-    match row.programs.len() {
-        0 | 1 => first,
-        n => format!("{first} and {} more", counted(n as u64 - 1, "program")),
-    }
-}
 
 /// The whole answer; so many callers are shown. The shell calls the input `path`.
 pub fn render(w: &Wakes, shown: usize, path: &str, screen: &Screen) -> Text {
@@ -244,14 +198,4 @@ fn asked(row: &Row) -> String {
         _ => {}
     }
     text
-}
-
-/// Seconds, with as many decimals as they need.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s <= 0.0 => "0".into(),
-        s if s < 0.001 => format!("{:.2} ms", s * 1e3),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s => duration(s),
-    }
 }

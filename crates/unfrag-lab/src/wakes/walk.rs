@@ -1,13 +1,12 @@
 //! The walk over a recording's events.
 
-use super::daemon::{Daemon, Time, Whose};
+use super::daemon::{CauseId, Daemon, Give, Time, Whose};
+use super::known::Known;
 use super::pending::Pending;
-use super::report::{Known, Wakes};
-use super::sums::{CauseId, Key, NameId, Sums, Work};
+use super::sums::{Key, NameId, Sums, Work};
 use crate::blame::program;
 use crate::error::{Error, Result};
 use crate::input::Input;
-use crate::input::counted::Counted;
 use std::collections::HashMap;
 use unfrag_linux::event::page::{Compaction, Reclaim, STACK_ORDER};
 use unfrag_linux::event::{At, Kind, Page, Role, Roles, Tracker, Unreadable};
@@ -15,24 +14,7 @@ use unfrag_linux::file::Common;
 use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// The common columns that are read.
-const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
-
-/// Who caused what kswapd, kcompactd and compaction did, of the recording that is called `source`.
-///
-/// # Errors
-/// If it has no event that tells it, or cannot be read.
-pub fn wakes<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Wakes> {
-    let input = input.into();
-    let known = Known::of(&input);
-    if !known.anything() {
-        let what = "the recording has no wake-ups of kswapd or kcompactd, and no compaction";
-        return Err(Error::lacking(what).help(Kind::WakeupKswapd.how()));
-    }
-    let mut walk = Walk::of(&input);
-    let counted = Counted::walk(&input, COMMON, &mut walk)?;
-    walk.end();
-    Ok(Wakes::of(&input, source, &counted, known, walk))
-}
+pub(super) const COMMON: &[Common] = &[Common::Cpu, Common::Task, Common::Flags];
 
 /// What waits for its stack.
 #[derive(Debug)]
@@ -159,7 +141,7 @@ impl Tracker for Walk {
 }
 
 impl Walk {
-    fn of(input: &Input) -> Walk {
+    pub fn of(input: &Input) -> Walk {
         let rec = input.recording;
         let mut names = Names::default();
         let roles = Roles::of(rec);
@@ -352,7 +334,7 @@ impl Walk {
     }
 
     /// Changes a daemon, and counts the time that it gives away, unless that is from before the window.
-    fn change(&mut self, place: Place, change: impl FnOnce(&mut Daemon, super::daemon::Give<'_>)) {
+    fn change(&mut self, place: Place, change: impl FnOnce(&mut Daemon, Give<'_>)) {
         let (has_begun, sums) = (self.has_begun, &mut self.sums);
         let daemon = self.daemons.entry(place).or_default();
         change(daemon, &mut |whose, time| {
@@ -372,7 +354,7 @@ impl Walk {
     }
 
     /// The recording is over: what still runs has run until here.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         let last = self.last;
         self.settle(last);
         let mut runs: Vec<_> = self.runs.drain().collect();

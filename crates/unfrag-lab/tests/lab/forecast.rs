@@ -140,6 +140,8 @@ fn the_same_looks_and_seed_give_the_same_answer_and_a_trend_that_is_none_gives_n
     let still: Vec<[u64; 11]> = (0..120)
         .map(|h| [0, 0, 0, 0, 0, 0, 200 + h * 37 % 11, 0, 0, 0, 0])
         .collect();
+    let f = asked(&[[0, 0, 0, 0, 0, 0, 200, 0, 0, 0, 0]; 60], 130, 7);
+    assert_eq!(f.free.when, When::NotKnown { why: Why::NoTrend });
     let f = asked(&still, 130, 7);
     assert_eq!(f, asked(&still, 130, 7));
     assert_eq!(f.free.when, When::NotKnown { why: Why::NoTrend });
