@@ -11,6 +11,8 @@ import sys
 
 LINE = re.compile(r"\s*(.*)-(\d+)\s+\[(\d+)\]\s+(\S+)\s+([\d.]+): (sched_\w+): (.*)")
 NOBODY = "(nobody)"
+# The recorder's own tasks, as the answer calls them.
+RECORDER = {name: "(the recorder)" for name in ("unfrag", "spooler", "starter", "signals")}
 
 
 def truth(lines):
@@ -22,6 +24,7 @@ def truth(lines):
         if not found:
             continue
         comm, _, _, flags, at, event, rest = found.groups()
+        comm = RECORDER.get(comm, comm)
         at = float(at)
         fields = dict(re.findall(r"(\w+)=(.*?)(?= \w+=| ==>|$)", rest))
         if event == "sched_waking":

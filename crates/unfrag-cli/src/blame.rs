@@ -32,7 +32,7 @@ pub const BEGINS: &str = "Events before it are read, but not counted, from";
   unfrag blame days --from 06:00 --to 18:00 --svg blame.svg
   unfrag blame days --from 2026-11-28T06:00Z --to 2026-11-28T18:00Z
   unfrag blame days --top 30 --json
-  unfrag blame --wakes samples/gcc-768M.unfrag")]
+  unfrag blame --wakes samples/rings-1024M.unfrag")]
 pub struct Args {
     /// An .unfrag file, a directory of segments (unfrag record --system --keep), or a trace
     #[arg(value_name = "FILE|DIR")]

@@ -1,11 +1,12 @@
 //! `unfrag forecast`: how long until a need of large blocks fails, from looks of days.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::{print, print_json};
 use crate::terminal;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::doctor::gate::Need;
+use unfrag_lab::find::evidence::is_own;
 use unfrag_lab::find::snapshots::{name, snapshots};
 use unfrag_lab::forecast::{forecast, text};
 
@@ -16,7 +17,7 @@ use unfrag_lab::forecast::{forecast, text};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag forecast days --need 500x2M
-  unfrag forecast samples/fragmented-384M.unfrag --need 20x2M --json")]
+  unfrag forecast samples/looks-5-days.tar.zst --need 130x256K --json")]
 pub struct Args {
     /// A directory of copies of procfs, each in a directory that is named by its date; an archive of these; a directory of
     /// segments (unfrag record --keep), or an .unfrag file
@@ -40,6 +41,12 @@ pub struct Args {
 /// # Errors
 /// If the input cannot be read, has no dates, or the need is of blocks that its host does not make.
 pub fn run(args: &Args) -> Result<()> {
+    if is_own(&args.path) {
+        return Err(Failure::usage(
+            "this host as it is now is one look, which tells no trend",
+            "give looks of some days: copies of /proc in directories that are named by their dates, or what unfrag record --keep made",
+        ));
+    }
     let held = snapshots(&args.path, &args.window.window())?;
     let found = forecast(&held.snapshots, &name(&args.path), args.need, args.seed);
     let found = found.map_err(|e| e.about(&args.path))?;

@@ -61,7 +61,7 @@ const EXAMPLES: [(&str, &str); 13] = [
     ("blame", "unfrag blame samples/gcc-768M.unfrag"),
     (
         "forecast",
-        "unfrag forecast samples/fragmented-384M.unfrag --need 20x2M",
+        "unfrag forecast samples/looks-5-days.tar.zst --need 130x256K",
     ),
     ("profile", "unfrag profile samples/gcc-768M.unfrag"),
     ("summary", "unfrag summary samples/gcc-768M.unfrag"),

@@ -75,7 +75,7 @@ fn no_word_of_the_trade_stands_unexplained_on_a_first_screen() {
         "--help",
         "top --count 1",
         "blame samples/gcc-768M.unfrag",
-        "forecast samples/fragmented-384M.unfrag --need 20x2M",
+        "forecast samples/looks-5-days.tar.zst --need 130x256K",
         "summary samples/gcc-768M.unfrag",
         "profile samples/gcc-768M.unfrag",
         "slab samples/slab-find.unfrag",

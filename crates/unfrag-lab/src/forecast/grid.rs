@@ -5,6 +5,8 @@
 //!
 //! Invariant: a step without a look is filled from its neighbours, and where most are without one there is no grid.
 
+use std::collections::BTreeMap;
+
 /// Most steps of a grid.
 const MOST_STEPS: usize = 200;
 /// Fewest steps, and fewest looks.
@@ -15,6 +17,8 @@ pub(super) const DAY: f64 = 86_400.0;
 const DAYS: f64 = 3.0;
 /// Parts of a day that have a course of their own, at most.
 const PARTS: usize = 24;
+/// Share of the squares around the trend that the course of the other days may leave of a day.
+const TOLD: f64 = 0.7;
 /// Fewest of them with which a course shows.
 const FEWEST_PARTS: usize = 4;
 
@@ -83,21 +87,28 @@ impl Grid {
         })
     }
 
-    /// Takes the course of a day out of the values, around a line; gives what it is at a step.
+    /// Takes the course of a day out of the values, around a line; gives what it is at a step. There is none where what the
+    /// other days do at an hour says little of a day: chance, too, has a course.
     pub fn without_days(&mut self, line: &dyn Fn(usize) -> f64) -> impl Fn(usize) -> f64 + use<> {
-        let mut of_part: Vec<Vec<f64>> = vec![vec![]; PARTS];
-        for (i, value) in self.values.iter().enumerate() {
-            if let Some(part) = self.part(i) {
-                of_part[part].push(value - line(i));
-            }
+        let day = |i: usize| ((self.begin + (i as f64 + 0.5) * self.step) / DAY).floor() as i64;
+        let beside = |(i, v): (usize, &f64)| Some((day(i), self.part(i)?, v - line(i)));
+        let seen: Vec<Seen> = self.values.iter().enumerate().filter_map(beside).collect();
+        let mut course = course(&seen, None);
+        let square = |left: f64| left * left;
+        let without: f64 = seen.iter().map(|s| square(s.2)).sum();
+        let mut of_others: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for (day, ..) in &seen {
+            of_others
+                .entry(*day)
+                .or_insert_with_key(|d| self::course(&seen, Some(*d)));
         }
-        let mut course: Vec<f64> = of_part
-            .iter_mut()
-            .map(|v| if v.is_empty() { 0.0 } else { median(v) })
-            .collect();
-        let seen = of_part.iter().filter(|v| !v.is_empty()).count().max(1);
-        let mean = course.iter().sum::<f64>() / seen as f64;
-        course.iter_mut().for_each(|c| *c -= mean);
+        let with: f64 = seen
+            .iter()
+            .map(|(d, p, v)| square(v - of_others[d][*p]))
+            .sum();
+        if with > TOLD * without {
+            course.fill(0.0);
+        }
         let places = self.clone();
         let at = move |step: usize| places.part(step).map_or(0.0, |p| course[p]);
         for (i, value) in self.values.iter_mut().enumerate() {
@@ -105,6 +116,24 @@ impl Grid {
         }
         at
     }
+}
+
+/// A step's day, its part of the day, and its value beside the trend.
+type Seen = (i64, usize, f64);
+
+/// The median of each part of a day, around their mean; of all days but one.
+fn course(seen: &[Seen], but: Option<i64>) -> Vec<f64> {
+    let mut of_part: Vec<Vec<f64>> = vec![vec![]; PARTS];
+    for (_, part, value) in seen.iter().filter(|s| Some(s.0) != but) {
+        of_part[*part].push(*value);
+    }
+    let are_seen = of_part.iter().filter(|v| !v.is_empty()).count().max(1);
+    let mut course: Vec<f64> = of_part.iter_mut().map(|v| median(v)).collect();
+    let mean = course.iter().sum::<f64>() / are_seen as f64;
+    for (c, values) in course.iter_mut().zip(&of_part) {
+        *c = if values.is_empty() { 0.0 } else { *c - mean };
+    }
+    course
 }
 
 /// Steps without a look lie on the line between their neighbours.

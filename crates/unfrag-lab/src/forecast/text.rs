@@ -19,20 +19,20 @@ pub fn render(f: &Forecast, screen: &Screen) -> Text {
     let mut paragraph = |text: &str| wrapped(&mut out, Place::Hanging("  "), screen.width, text);
     let need = &f.need;
     paragraph(&format!(
-        "WHEN: a need of {need} {}, if nothing reclaims or compacts for it.",
+        "WHEN, if nothing reclaims or compacts for it: a need of {need} {}.",
         when(&f.free, f)
     ));
     paragraph(&format!(
-        "AT BEST: with reclaim and compaction it {}.",
+        "AT BEST, with reclaim and compaction: it {}.",
         when(&f.at_best, f)
     ));
     if let Some(pays) = pays(f) {
         paragraph(&format!("COMPACTING: {pays}."));
     }
     let size = bytes(f.block_bytes);
-    let number = |b: &Blocks| b.last.map_or("not known".into(), thousands);
+    let number = |b: &Blocks| b.last.map_or("not known".into(), counted_blocks);
     paragraph(&format!(
-        "NOW: {} blocks of {size} are free, and {} have no kernel memory in them.{}{}",
+        "NOW: {} of {size} free; without kernel memory in them: {}.{}{}",
         number(&f.free),
         number(&f.at_best),
         change("Free ones", &f.free),
@@ -91,6 +91,13 @@ fn change(what: &str, blocks: &Blocks) -> String {
     match blocks.when {
         When::In { per_day, .. } => format!(" {what} become {:.1} fewer a day.", -per_day),
         _ => String::new(),
+    }
+}
+
+fn counted_blocks(n: u64) -> String {
+    match n {
+        1 => "1 block".into(),
+        n => format!("{} blocks", thousands(n)),
     }
 }
 
