@@ -4,7 +4,7 @@
 //! going to sleep, in which it may wait.
 //!
 //! Invariant: its time is that of the last wake-up, until it goes to sleep after having woken; then it is nobody's until the
-//! next. A wake-up that comes while it falls asleep is not forgotten. Of two that come before it runs, the first has woken it.
+//! next. A wake-up that comes while it falls asleep is not forgotten. Of two that come before it runs, the first counts.
 
 /// Number of a wake-up, or of a run of compaction by a request itself.
 pub(super) type CauseId = u32;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_wake_ups_before_it_runs_the_first_has_woken_it() {
+    fn of_two_wake_ups_before_it_runs_the_first_counts() {
         let mut given = vec![];
         let mut d = Daemon::default();
         let give: Give<'_> = &mut |whose, time: Time| given.push((whose, time.awake));

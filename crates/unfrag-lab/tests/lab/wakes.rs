@@ -257,11 +257,7 @@ fn an_interrupt_between_an_event_and_its_stack_has_its_own() {
         named(&w, "driver").functions.as_ref().unwrap()[0],
         "alloc_block [nic]"
     );
-    assert_eq!(
-        ms(interrupt.kswapd_seconds),
-        0,
-        "the first wake-up had woken it"
-    );
+    assert_eq!(ms(interrupt.kswapd_seconds), 0, "the first wake-up counts");
 }
 
 #[test]
