@@ -1,4 +1,7 @@
-//! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
+//! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour; with `--wakes` who has kswapd and
+//! kcompactd work.
+
+mod wakes;
 
 use crate::failure::Result;
 use crate::inputs::shell_word;
@@ -28,7 +31,8 @@ pub const BEGINS: &str = "Events before it are read, but not counted, from";
   unfrag blame samples/gcc-768M.unfrag
   unfrag blame days --from 06:00 --to 18:00 --svg blame.svg
   unfrag blame days --from 2026-11-28T06:00Z --to 2026-11-28T18:00Z
-  unfrag blame days --top 30 --json")]
+  unfrag blame days --top 30 --json
+  unfrag blame --wakes samples/rings-1024M.unfrag")]
 pub struct Args {
     /// An .unfrag file, a directory of segments (unfrag record --system --keep), or a trace
     #[arg(value_name = "FILE|DIR")]
@@ -38,7 +42,11 @@ pub struct Args {
     /// Kernel that was recorded (`uname -r`), where the recording does not say
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
-    /// Holders that are shown; --json has all of them
+    /// Say instead who woke kswapd and kcompactd, who compacted, and how long that took: by driver or subsystem where `unfrag record
+    /// --stacks` recorded it, else by program
+    #[arg(long, conflicts_with = "all")]
+    wakes: bool,
+    /// Holders, or with --wakes callers, that are shown; --json has all of them
     #[arg(long, value_name = "N", default_value_t = HOLDERS)]
     top: usize,
     /// Show every interval of time; else at most eight, of which each is the mean of several
@@ -47,7 +55,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write a picture: blocks that kernel memory breaks up over time, by holder
+    /// Write a picture: blocks that kernel memory breaks up over time, by holder; with --wakes a flame graph
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -61,6 +69,17 @@ pub fn run(args: &Args) -> Result<()> {
         check_not_input(to, &args.file)?;
     }
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
+    if args.wakes {
+        let asked = wakes::Asked {
+            file: &args.file,
+            window: &args.window,
+            release: args.release.as_deref(),
+            top: args.top,
+            json: args.json,
+            svg: args.svg.as_deref(),
+        };
+        return wakes::run(&asked, &console);
+    }
     let progress = Progress::new("reading");
     let window = args.window.window();
     let recording = recordings::read_once(

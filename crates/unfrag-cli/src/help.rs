@@ -24,7 +24,7 @@ Something is wrong (reads only, takes seconds):
 
 Who did it (tracing, needs root):
   record      Trace a command or the whole host, for a minute or for days
-  blame       Which program holds the kernel memory that breaks up huge pages?
+  blame       Which program holds the kernel memory that breaks up huge pages? --wakes: who keeps kswapd busy?
   profile     What a recorded command does to memory, and how long it keeps it
   summary     Who asked for what, and what failed: from a trace alone
   slab        Which slab allocator would have needed fewer pages?
@@ -36,6 +36,7 @@ What if:
   calibrate   What the kernel's work on pages costs on this computer
 
 Over weeks, and for others:
+  forecast    How long until so many blocks cannot be had? From looks of days
   exporter    Figures for Prometheus
   snapshot    What /proc says of memory now, as one small file
   paste       The same as a few lines of text, for an issue or a chat
@@ -50,7 +51,7 @@ Pasted a log:      unfrag explain FILE    (this host's own: unfrag explain --jou
 ";
 
 /// A command that works, for a command line without what it needs.
-const EXAMPLES: [(&str, &str); 13] = [
+const EXAMPLES: [(&str, &str); 14] = [
     (
         "explain",
         "unfrag explain --journal        (this host's kernel log; or a FILE, or - )",
@@ -64,6 +65,10 @@ const EXAMPLES: [(&str, &str); 13] = [
         "unfrag frames 1234        (a process, or a cgroup)",
     ),
     ("blame", "unfrag blame samples/gcc-768M.unfrag"),
+    (
+        "forecast",
+        "unfrag forecast samples/looks-5-days.tar.zst --need 130x256K",
+    ),
     ("profile", "unfrag profile samples/gcc-768M.unfrag"),
     ("summary", "unfrag summary samples/gcc-768M.unfrag"),
     ("slab", "unfrag slab samples/slab-find.unfrag"),

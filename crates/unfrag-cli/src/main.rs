@@ -40,6 +40,7 @@ mod explain;
 #[cfg(feature = "exporter")]
 mod exporter;
 mod failure;
+mod forecast;
 mod frames;
 mod help;
 mod import;
@@ -104,6 +105,7 @@ enum Command {
     Account(account::Args),
     Frames(frames::Args),
     Blame(blame::Args),
+    Forecast(forecast::Args),
     Exporter(exporter::Args),
     Experiment(experiment::Args),
     Simulate(simulate::Args),
@@ -164,6 +166,7 @@ fn main() -> ExitCode {
         Command::Account(args) => account::run(&args),
         Command::Frames(args) => frames::run(&args),
         Command::Blame(args) => blame::run(&args),
+        Command::Forecast(args) => forecast::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -33,7 +33,7 @@ use unfrag_linux::share::Share;
 /// --system is given; its exit status is that of `unfrag record`, and ^C goes to it. The names of programs are kept, their arguments are not.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording\n  unfrag record --system --for-later --for 10m"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording\n  unfrag record --system --for-later --for 10m\n  unfrag record --system --stacks --for 5m"
 )]
 pub struct Args {
     /// File to write; - for the standard output, and what the command prints then goes to the standard error
@@ -52,7 +52,7 @@ pub struct Args {
     /// How long, such as 60s, 5m, 1h, or with --keep 7d
     #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
     time: Option<Duration>,
-    /// Record all that any later question needs: --slab and --processes
+    /// Record what any later question needs, but kernel stacks: --slab and --processes
     #[arg(long, conflicts_with = "anonymous")]
     for_later: bool,
     /// Record what slab caches allocate and free, too: up to several times as many events
@@ -61,6 +61,10 @@ pub struct Args {
     /// Record which process did what, too: starts, the paths of programs, ends, time on a CPU; few more events
     #[arg(long, conflicts_with = "anonymous")]
     processes: bool,
+    /// Record kernel stacks, too, for `unfrag blame --wakes`: of requests of order 3 and more, of wake-ups of kswapd and kcompactd, and of
+    /// compaction; and when these daemons are on a CPU. Linux 5.17 and later
+    #[arg(long, conflicts_with = "anonymous")]
+    stacks: bool,
     /// Record this event, too; may be given several times
     #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
     event: Vec<String>,
@@ -154,6 +158,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         output: output.clone(),
         slab: args.slab || args.for_later,
         events: args.event.clone(),
+        stacks: args.stacks,
         processes: args.processes || args.for_later,
         anonymous: args.anonymous,
         command_line: args.command_line,
@@ -290,6 +295,8 @@ struct Summary {
     of_command: bool,
     /// What in it names somebody.
     names: Vec<&'static str>,
+    /// What functions in kernel stacks are told by: `names` or `addresses`; `null` without stacks.
+    stacks: Option<String>,
     /// Why the trace ended before the command did, or the time was over.
     ended_early: Option<String>,
     snapshots: usize,
@@ -322,6 +329,7 @@ impl Summary {
             share_of_allocations: Share::noted(&recording.meta).map(Share::fraction),
             of_command: fact("scope").is_some_and(|s| s == "command"),
             names: names(recording),
+            stacks: fact("stacks").cloned(),
             snapshots: recording.snapshots.len(),
             ..Summary::default()
         })
@@ -391,9 +399,18 @@ fn described(head: &str, s: &Summary) -> String {
         row("held at end", String::new(), pages(s.held_pages)),
         row("snapshots", thousands(s.snapshots as u64), String::new()),
         share(s),
+        stacks(s),
         said::of_names(&s.names),
     ]
     .concat()
+}
+
+/// That functions have no names, where the host hid them.
+fn stacks(s: &Summary) -> String {
+    match s.stacks.as_deref() {
+        Some("addresses") => "functions in kernel stacks are addresses: this host shows no names (kernel.kptr_restrict), and later nothing tells them\n".into(),
+        _ => String::new(),
+    }
 }
 
 /// How much of what the host allocated was recorded, and what to do if that is too little for a replay.

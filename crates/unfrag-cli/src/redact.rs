@@ -145,8 +145,8 @@ fn said(r: &Removed, all: bool) -> String {
             counts.join("; ")
         );
     }
-    out += "stays        numbers of pages, orders and flags; when it was; the kernel's release, names of its threads, events, caches and\n\
-            \x20            counters; settings in /proc/sys/vm; what the recorder calls its own tasks (unfrag, spooler)\n\
+    out += "stays        numbers of pages, orders and flags; when it was; the kernel's release, names of its threads, events, functions,\n\
+            \x20            caches and counters; settings in /proc/sys/vm; what the recorder calls its own tasks (unfrag, spooler)\n\
             So it names nobody, and may be shared. A cache that somebody named after themselves would still tell: look at `unfrag summary` first.\n";
     out
 }

@@ -8,6 +8,8 @@
 //! - [`account`]: where is the memory, every frame once?
 //! - [`blame`]: who holds the kernel memory that spoils pageblocks, hour by hour?
 //! - [`frames`]: in how many frames does a process' memory lie?
+//! - [`wakes`]: who wakes kswapd and kcompactd, and how long do they work for it?
+//! - [`forecast`]: how long until a need of large blocks fails?
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
@@ -36,6 +38,7 @@ pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod find;
+pub mod forecast;
 pub mod frames;
 pub mod geometry;
 pub mod host;
@@ -53,6 +56,7 @@ pub mod summary;
 pub mod together;
 pub mod top;
 pub mod usable;
+pub mod wakes;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

@@ -91,6 +91,7 @@ class _Wanted(TypedDict):
     output: str
     slab: bool
     processes: bool
+    stacks: bool
     events: Sequence[str]
     anonymous: bool
     command_line: bool

@@ -332,6 +332,7 @@ def record(
     seconds: float | None = None,
     slab: bool = False,
     processes: bool = False,
+    stacks: bool = False,
     events: str | Iterable[str] = (),
     anonymous: bool = False,
     command_line: bool = False,
@@ -348,6 +349,7 @@ def record(
         seconds: how long, without a command.
         slab: record what slab caches allocate and free, too: several times as many events.
         processes: record which process did what, too.
+        stacks: record kernel stacks of large requests, of wake-ups of kswapd and kcompactd, and of compaction, too.
         events: further events, such as ``"writeback:writeback_start"``.
         anonymous: keep neither names nor numbers of processes.
         command_line: keep the words of the command, too.
@@ -366,8 +368,8 @@ def record(
         raise ValueError("give a command, or system=True for the whole host")
     if words and seconds is not None:
         raise ValueError("seconds= is for a recording without a command: a command ends it by its own end")
-    if anonymous and (processes or command_line):
-        raise ValueError("anonymous= leaves out what processes= and command_line= would keep")
+    if anonymous and (processes or stacks or command_line):
+        raise ValueError("anonymous= leaves out what processes=, stacks= and command_line= would keep")
     to = given.path("output", output)
     run(
         {
@@ -377,6 +379,7 @@ def record(
             "output": os.path.abspath(to),
             "slab": bool(slab),
             "processes": bool(processes),
+            "stacks": bool(stacks),
             "events": given.words("events", events),
             "anonymous": bool(anonymous),
             "command_line": bool(command_line),

@@ -87,6 +87,7 @@ mod tests {
                 output: "days".into(),
                 slab: false,
                 processes,
+                stacks: false,
                 events: vec![],
                 anonymous,
                 command_line: false,

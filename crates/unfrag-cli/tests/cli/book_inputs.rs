@@ -79,6 +79,7 @@ fn asked<'a>(command: &'a str, input: &'a str, cell: &str) -> Option<Vec<&'a str
         "top" => words.extend(["--count", "1"]),
         "redact" => words.push("redacted.unfrag"),
         "import" => words.extend(["-o", "imported.unfrag"]),
+        "forecast" => words.extend(["--need", "4x64K"]),
         _ => {}
     }
     if ["blame", "profile"].contains(&command) && input == "trace.dat" {

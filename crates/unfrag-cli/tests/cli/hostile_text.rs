@@ -385,8 +385,23 @@ fn lines(i: &Inputs) -> BTreeMap<&'static str, Vec<Vec<OsString>>> {
                 &[
                     &[recording, o("--svg"), o("-")],
                     &[recording, o("--svg"), made],
+                    &[o("--wakes"), recording],
+                    &[o("--wakes"), trace, json],
+                    &[o("--wakes"), recording, o("--svg"), o("-")],
                 ],
                 both(&[recording, slab, trace, missing]),
+            ),
+        ),
+        (
+            "forecast",
+            with(
+                &[
+                    &[tree, o("--need"), o("4x64K")],
+                    &[recording, o("--need"), o("4x64K"), json],
+                    &[recording, o("--need"), o(HOSTILE)],
+                    &[missing, o("--need"), o("4x64K")],
+                ],
+                vec![],
             ),
         ),
         (
@@ -596,6 +611,8 @@ fn on_a_terminal_the_only_sequences_are_styles() {
         "inspect rec",
         "summary rec",
         "blame rec",
+        "blame --wakes rec",
+        "forecast rec --need 4x64K",
         "slab slab",
         "profile rec",
         "top tree --count 1",

@@ -505,3 +505,73 @@ fn a_wrong_command_line_says_what_is_wanted() {
         assert!(said.contains(wanted), "{words:?}: {said}");
     }
 }
+
+#[test]
+fn stacks_name_the_functions_that_ask_for_large_blocks_and_survive_redaction() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // A message of 60,000 bytes is copied into blocks of 32 KiB.
+    let script = "import socket\na, b = socket.socketpair()\nfor i in range(50):\n a.send(b'x' * 60000)\n b.recv(60000)";
+    let (out, r) = record(&dir, &["--stacks", "--", "python3", "-c", script]);
+    if !out.status.success() {
+        println!("SKIPPED: {}", text(&out.stderr));
+        return;
+    }
+    let table = r.events.tables.iter().find(|t| t.name == "kernel_stack");
+    let stacks = table.expect("there are stacks").column("stack").unwrap();
+    assert!(stacks.len() >= 50, "{} stacks", stacks.len());
+    let sends = |s: &&u64| r.strings[**s as usize].contains(";unix_stream_sendmsg;");
+    assert!(stacks.iter().filter(sends).count() >= 50, "{:?}", r.strings);
+    // One stack is one string, however often it comes.
+    let distinct: std::collections::HashSet<_> = r.strings.iter().collect();
+    assert_eq!(distinct.len(), r.strings.len());
+    assert_eq!(r.meta.facts["stacks"], "names");
+    let ask = |file: &str| {
+        let asked = unfrag()
+            .current_dir(dir.path())
+            .args(["blame", "--wakes", file, "--json"])
+            .output()
+            .unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+        said["callers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| {
+                let functions = row["functions"].as_array().unwrap();
+                functions.iter().any(|f| f == "unix_stream_sendmsg")
+            })
+            .cloned()
+            .expect("the sender is there")
+    };
+    let before = ask("x.unfrag");
+    assert_eq!(before["programs"][0]["name"], "python3");
+    assert!(
+        before["requests"].as_u64() >= Some(50) && before["order"] == 3,
+        "{before}"
+    );
+    let redacted = unfrag()
+        .current_dir(dir.path())
+        .args(["redact", "x.unfrag", "shared.unfrag"])
+        .output()
+        .unwrap();
+    assert!(redacted.status.success());
+    let after = ask("shared.unfrag");
+    assert_eq!(
+        (&before["functions"], &before["requests"]),
+        (&after["functions"], &after["requests"])
+    );
+}
+
+#[test]
+fn without_stacks_no_trigger_and_no_stack_is_left() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_, r) = record(&dir, &["--", "true"]);
+    assert_eq!(count(&r, "kernel_stack"), 0);
+    assert!(!r.meta.facts.contains_key("stacks"));
+}

@@ -75,6 +75,7 @@ fn no_word_of_the_trade_stands_unexplained_on_a_first_screen() {
         "--help",
         "top --count 1",
         "blame samples/gcc-768M.unfrag",
+        "forecast samples/looks-5-days.tar.zst --need 130x256K",
         "summary samples/gcc-768M.unfrag",
         "profile samples/gcc-768M.unfrag",
         "slab samples/slab-find.unfrag",
@@ -414,6 +415,7 @@ fn a_wrong_command_line_is_answered_with_the_nearest_right_one() {
         "explain",
         "replay",
         "blame",
+        "forecast",
         "profile",
         "summary",
         "slab",
@@ -452,7 +454,7 @@ fn a_wrong_command_line_is_answered_with_the_nearest_right_one() {
 /// An example of the hints that a sample is enough for works.
 #[test]
 fn what_the_hints_show_works() {
-    for command in ["blame", "profile", "summary", "slab"] {
+    for command in ["blame", "forecast", "profile", "summary", "slab"] {
         let said = text(&run(&[command]).stderr);
         let example = said.lines().last().expect("an example").trim().to_owned();
         let words: Vec<&str> = example.split(' ').skip(1).collect();

@@ -49,7 +49,7 @@ impl Names {
 
 /// The program of a process's name. The kernel's threads of all CPUs are one: `ksoftirqd/3` is `ksoftirqd`, and
 /// `kworker/u8:2-events` is `kworker`.
-fn program(comm: &str) -> &str {
+pub(crate) fn program(comm: &str) -> &str {
     let is_number = |rest: &str| {
         let rest = rest.trim_start_matches('u');
         rest.starts_with(|c: char| c.is_ascii_digit())

@@ -19,6 +19,7 @@ pub mod svg;
 pub mod text;
 mod walk;
 
+pub(crate) use holders::program;
 pub use report::Blame;
 pub(crate) use walk::Count;
 pub use walk::blame;

@@ -2,12 +2,14 @@
 //!
 //! - [`number`]: numbers with units. [`table`], `columns`, `ruled`: tables and aligned columns. `moments`: fewer moments of a
 //!   long run. [`screen`]: what a terminal can show, and text that is safe on it. `text_chart`: charts of characters.
-//!   `html_page`: pages that load nothing. `svg`: still pictures. `treemap`: tiles by their shares. `wrap`: paragraphs as wide as a screen.
+//!   `html_page`: pages that load nothing. `svg`: still pictures; `flame`: flame graphs; `treemap`: tiles by their shares. `wrap`: paragraphs as
+//!   wide as a screen.
 //!   [`window`]: what an answer says of its window.
 //!
 //! Invariant: nothing here depends on the kind of report that is shown.
 
 pub(crate) mod columns;
+pub(crate) mod flame;
 pub(crate) mod html_page;
 pub(crate) mod moments;
 pub mod number;

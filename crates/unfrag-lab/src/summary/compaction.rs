@@ -43,7 +43,7 @@ impl Tally {
     pub fn add(&mut self, who: WhoId, at: &At, event: &page::Compaction<'_>) {
         use page::Compaction as Event;
         match *event {
-            Event::Try { order } => *self.direct.entry((who, order)).or_default() += 1,
+            Event::Try { order, .. } => *self.direct.entry((who, order)).or_default() += 1,
             Event::Begin { .. } => {
                 self.begun += 1;
                 self.open.insert(at.task, at.time);
@@ -75,8 +75,8 @@ impl Tally {
                 }
             }
             Event::Deferred { order } => count_order(&mut self.deferred, order),
-            Event::KcompactdWake { order } => count_order(&mut self.kcompactd, order),
-            Event::KcompactdSleep => {}
+            Event::KcompactdWake { order, .. } => count_order(&mut self.kcompactd, order),
+            Event::Asked { .. } | Event::KcompactdSleep { .. } => {}
         }
     }
 

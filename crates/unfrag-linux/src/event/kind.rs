@@ -36,6 +36,8 @@ pub enum Kind {
     Migrated,
     /// Compaction is put off, as earlier runs were in vain.
     Deferred,
+    /// A request, or kswapd, wakes kcompactd.
+    WakeupKcompactd,
     /// kcompactd wakes up.
     KcompactdWake,
     /// kcompactd goes to sleep.
@@ -66,6 +68,10 @@ pub enum Kind {
     ObjectFree,
     /// khugepaged, or a task in its place, looks at small pages to make a huge one of.
     CollapseScan,
+    /// A CPU switches to another task.
+    Switch,
+    /// The kernel stack at the event before it, of the same task and CPU.
+    Stack,
 }
 
 /// A tracepoint: its subsystem, the names that it has had, its fields, and how many of them (the first ones) no answer can do without.
@@ -97,7 +103,7 @@ const fn row(
 pub(super) const FIELDS: usize = 6;
 
 /// `spec: 7.6`
-static TRACEPOINTS: [Tracepoint; 29] = [
+static TRACEPOINTS: [Tracepoint; 32] = [
     row(
         Kind::Alloc,
         "kmem",
@@ -144,7 +150,7 @@ static TRACEPOINTS: [Tracepoint; 29] = [
         Kind::CompactTry,
         "compaction",
         &["mm_compaction_try_to_compact_pages"],
-        &["order"],
+        &["order", "gfp_mask"],
         0,
     ),
     row(
@@ -207,17 +213,24 @@ static TRACEPOINTS: [Tracepoint; 29] = [
         0,
     ),
     row(
+        Kind::WakeupKcompactd,
+        "compaction",
+        &["mm_compaction_wakeup_kcompactd"],
+        &["nid", "order"],
+        0,
+    ),
+    row(
         Kind::KcompactdWake,
         "compaction",
         &["mm_compaction_kcompactd_wake"],
-        &["order"],
+        &["nid", "order"],
         0,
     ),
     row(
         Kind::KcompactdSleep,
         "compaction",
         &["mm_compaction_kcompactd_sleep"],
-        &[],
+        &["nid"],
         0,
     ),
     row(
@@ -238,7 +251,7 @@ static TRACEPOINTS: [Tracepoint; 29] = [
         Kind::WakeupKswapd,
         "vmscan",
         &["mm_vmscan_wakeup_kswapd"],
-        &["nid", "order"],
+        &["nid", "order", "gfp_flags"],
         0,
     ),
     row(
@@ -306,6 +319,14 @@ static TRACEPOINTS: [Tracepoint; 29] = [
         &[],
         0,
     ),
+    row(
+        Kind::Switch,
+        "sched",
+        &["sched_switch"],
+        &["prev_pid", "next_pid"],
+        2,
+    ),
+    row(Kind::Stack, "ftrace", &["kernel_stack"], &["stack"], 0),
 ];
 
 /// Fields of an allocation of a slab object.

@@ -14,6 +14,9 @@ pub struct Block {
 /// Orders below this one may be in a trace. No kernel has larger ones; how many a host has is its own.
 pub const ORDERS: u8 = 32;
 
+/// Smallest order of a request whose kernel stack is recorded with it.
+pub const STACK_ORDER: u8 = 3;
+
 /// Frames that a computer can have, at most: addresses have 64 bits.
 pub const MOST_FRAMES: u64 = 1 << 52;
 
@@ -67,6 +70,15 @@ pub enum Page<'a> {
     Slab(Slab<'a>),
     /// khugepaged, or a task in its place, looked at small pages to make a huge one of.
     CollapseScan,
+    /// A CPU switches to another task. Tasks are named by their numbers.
+    Switch {
+        /// The task that ran.
+        from: u64,
+        /// The task that runs.
+        to: u64,
+    },
+    /// The kernel stack at the event before it, of the same task and CPU: functions from the outermost on, parted by `;`.
+    Stack(Option<&'a str>),
 }
 
 /// A request for a block.
@@ -124,6 +136,8 @@ pub enum Compaction<'a> {
     Try {
         /// Order of the request.
         order: Option<u64>,
+        /// Its flags.
+        gfp: Option<Flags>,
     },
     /// A run over a zone begins.
     Begin {
@@ -179,13 +193,25 @@ pub enum Compaction<'a> {
         /// Its order.
         order: Option<u64>,
     },
+    /// A request, or kswapd, wakes kcompactd.
+    Asked {
+        /// Node of the kcompactd.
+        node: Option<u64>,
+        /// Order of the request.
+        order: Option<u64>,
+    },
     /// kcompactd wakes up.
     KcompactdWake {
+        /// Its node.
+        node: Option<u64>,
         /// For a request of this order.
         order: Option<u64>,
     },
     /// kcompactd goes to sleep.
-    KcompactdSleep,
+    KcompactdSleep {
+        /// Its node.
+        node: Option<u64>,
+    },
 }
 
 /// Entries of page tables when a mapped page is migrated.
@@ -216,6 +242,8 @@ pub enum Reclaim {
         node: Option<u64>,
         /// Order of the request.
         order: Option<u64>,
+        /// The request's flags; 0 where it is the kernel's own affair.
+        gfp: Option<Flags>,
     },
     /// kswapd wakes up.
     Wakes {

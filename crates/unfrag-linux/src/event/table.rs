@@ -188,6 +188,7 @@ impl<'a> Table<'a> {
             Kind::WakeupKswapd => Page::Reclaim(Reclaim::Asked {
                 node: number(0),
                 order: number(1),
+                gfp: number(2).map(Flags),
             }),
             Kind::KswapdWake => Page::Reclaim(Reclaim::Wakes {
                 node: number(0),
@@ -232,6 +233,11 @@ impl<'a> Table<'a> {
                 cache: self.text(1, row),
             }),
             Kind::CollapseScan => Page::CollapseScan,
+            Kind::Switch => Page::Switch {
+                from: self.needed(0, row)?,
+                to: self.needed(1, row)?,
+            },
+            Kind::Stack => Page::Stack(self.text(0, row)),
             _ => Page::Compaction(self.compaction(row)),
         })
     }
@@ -240,7 +246,10 @@ impl<'a> Table<'a> {
         let number = |field| self.number(field, row);
         let named = |field| self.named(field, row);
         match self.kind {
-            Kind::CompactTry => Compaction::Try { order: number(0) },
+            Kind::CompactTry => Compaction::Try {
+                order: number(0),
+                gfp: number(1).map(Flags),
+            },
             Kind::CompactBegin => Compaction::Begin {
                 zone_start: number(0),
             },
@@ -270,8 +279,15 @@ impl<'a> Table<'a> {
                 failed: number(1),
             },
             Kind::Deferred => Compaction::Deferred { order: number(0) },
-            Kind::KcompactdWake => Compaction::KcompactdWake { order: number(0) },
-            _ => Compaction::KcompactdSleep,
+            Kind::WakeupKcompactd => Compaction::Asked {
+                node: number(0),
+                order: number(1),
+            },
+            Kind::KcompactdWake => Compaction::KcompactdWake {
+                node: number(0),
+                order: number(1),
+            },
+            _ => Compaction::KcompactdSleep { node: number(0) },
         }
     }
 }

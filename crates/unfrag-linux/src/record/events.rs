@@ -108,7 +108,7 @@ pub(super) fn enable(
     Ok(formats)
 }
 
-fn format_of(instance: &Instance, event: &str) -> Result<(String, String)> {
+pub(super) fn format_of(instance: &Instance, event: &str) -> Result<(String, String)> {
     let system = event.split('/').next().unwrap_or_default().to_owned();
     let format = instance.get(&format!("events/{event}/format"))?;
     Ok((system, String::from_utf8_lossy(&format).into_owned()))

@@ -12,6 +12,7 @@ use super::deferred;
 use super::names::runs_softirqs;
 use super::spool::{Job, NAMES, RECORDER, Spool, THREADS};
 use super::spool_name::output_of;
+use super::stacks;
 use crate::error::{Error, Result};
 use crate::event::role::RECORDER_TASKS;
 use crate::event::walk;
@@ -22,6 +23,7 @@ use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::share;
 use crate::target::Target;
 use crate::trace::event::batches::{BATCH, Batches, all_at_once};
+use crate::trace::event::symbols::Symbols;
 use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
 
@@ -81,7 +83,8 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
         let _ = walk(&batch, &[], &mut pages);
         writer.events(&batch)
     };
-    let raw = job_raw(&job, &names.cmdlines, &files);
+    let symbols = stacks::symbols(&spool, &job)?;
+    let raw = job_raw(&job, &names.cmdlines, symbols, &files);
     let mut rest = raw::read(
         raw,
         &mut Batches {
@@ -149,12 +152,20 @@ impl Names {
 }
 
 /// The sub-buffers of each CPU with what a job knows of them.
-fn job_raw<'a>(job: &'a Job, cmdlines: &'a [u8], files: &'a [(u16, File, u64)]) -> raw::Raw<'a> {
+fn job_raw<'a>(
+    job: &'a Job,
+    cmdlines: &'a [u8],
+    symbols: Symbols,
+    files: &'a [(u16, File, u64)],
+) -> raw::Raw<'a> {
+    let mut facts: BTreeMap<String, String> = job.facts.iter().cloned().collect();
+    facts.extend(stacks::fact(job, &symbols));
     let of = |(cpu, file, len): &'a (u16, File, u64)| (*cpu, Source::File(file, *len));
     raw::Raw {
         header_page: &job.header_page,
         formats: &job.formats,
         cmdlines,
+        symbols,
         cpus: files.iter().map(of).collect(),
         meta: Meta {
             kernel_release: job.kernel_release.clone(),
@@ -162,7 +173,7 @@ fn job_raw<'a>(job: &'a Job, cmdlines: &'a [u8], files: &'a [(u16, File, u64)]) 
             cpus: job.cpus,
             source: "unfrag record".into(),
             clock: "mono".into(),
-            facts: job.facts.iter().cloned().collect(),
+            facts,
             ..Meta::default()
         },
     }
@@ -260,7 +271,8 @@ fn read(spool: &Spool, ending: &Ending) -> Result<Recording> {
     let size = raw::sub_buffer(&job.header_page)?;
     let names = Names::of(spool)?;
     let files = spool.sub_buffers(size.into())?;
-    let raw = job_raw(&job, &names.cmdlines, &files);
+    let symbols = stacks::symbols(spool, &job)?;
+    let raw = job_raw(&job, &names.cmdlines, symbols, &files);
     let mut recording = all_at_once(|batches| raw::read(raw, batches))?;
     let mut decoded = Decoded::default();
     decoded.add(&recording.events);

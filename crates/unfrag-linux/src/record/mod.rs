@@ -2,6 +2,7 @@
 //!
 //! - [`tracefs`]: an instance of the kernel's tracer, used by this recording alone.
 //! - [`events`]: the events that are recorded.
+//! - `stacks`: kernel stacks of events, and names for them.
 //! - [`spool`]: the directory that collects a recording while it is made; `spool_name`: what its name says.
 //! - [`spooler`]: copies the ring buffers to files of the spool while the recording runs.
 //! - [`names`]: names of tasks and of kernel threads.
@@ -36,6 +37,7 @@ mod snapshot;
 pub mod spool;
 mod spool_name;
 pub mod spooler;
+mod stacks;
 pub mod tracefs;
 
 pub use guardian::{Watched, recover, watch};

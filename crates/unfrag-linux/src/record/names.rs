@@ -30,6 +30,17 @@ pub fn of_kernel() -> Vec<i32> {
         .collect()
 }
 
+/// The daemons that reclaim and compact for nodes.
+pub fn of_daemons() -> Vec<i32> {
+    let threads = kernel_threads();
+    let of_line = |line: &str| {
+        let (pid, name) = line.split_once(' ')?;
+        let role = of_kernel_thread(name)?;
+        matches!(role, Role::Kswapd(_) | Role::Kcompactd).then(|| pid.parse().ok())?
+    };
+    threads.lines().filter_map(of_line).collect()
+}
+
 /// Whether a kernel thread of this name only runs soft interrupts.
 pub fn runs_softirqs(name: &str) -> bool {
     of_kernel_thread(name) == Some(Role::Ksoftirqd)

@@ -19,6 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::finish::{Ending, finish_in_batches};
 use super::rate::Rate;
 use super::spool::{Job, Spool};
+use super::stacks;
 use crate::error::{Error, Result};
 use crate::segments::{self, BOOT, EPOCH_OFFSET};
 use crate::snapshots::dates;
@@ -163,6 +164,9 @@ impl Rotation {
         self.job.facts.push(fact_of_clock());
         let spool = Spool::create(&Target::File(segment))?;
         spool.set_job(&self.job)?;
+        if self.job.stacks {
+            stacks::note_symbols(&spool)?;
+        }
         Ok(spool)
     }
 

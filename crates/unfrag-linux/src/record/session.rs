@@ -28,6 +28,7 @@ use super::recovery::{Found, recover_all};
 use super::rotation::{self, Keep, Rotation, Totals};
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
+use super::stacks;
 use super::tracefs::{Instance, Tracefs, WITHOUT_TRACING};
 use crate::error::{Error, Result};
 use crate::input_text::escaped_lines;
@@ -80,6 +81,8 @@ pub struct Options {
     pub slab: bool,
     /// Whether to record which process did what; not in an anonymous recording.
     pub processes: bool,
+    /// Whether events of large requests and of wake-ups have kernel stacks; not in an anonymous recording.
+    pub stacks: bool,
     /// Further events, as `SUBSYSTEM:NAME`.
     pub events: Vec<String>,
     /// Whether to leave out names and numbers of processes.
@@ -370,7 +373,10 @@ impl Session {
         if options.processes {
             kinds.push(events::PROCESSES);
         }
-        let formats = events::enable(instance, &kinds, &options.events)?;
+        let mut formats = events::enable(instance, &kinds, &options.events)?;
+        if options.stacks {
+            formats.extend(stacks::enable(instance, options.processes)?);
+        }
         meta.facts.insert("scope".into(), scope.into());
         meta.facts.insert("snapshot_clock".into(), "mono".into());
         meta.facts.insert("date".into(), today());
@@ -391,6 +397,7 @@ impl Session {
         spool.set_job(&Job {
             recorder: starter.iter().map(|s| s.task).collect(),
             anonymous: options.anonymous,
+            stacks: options.stacks,
             kernel_release: meta.kernel_release,
             page_size: meta.page_size,
             cpus: cpus.len() as u32,
@@ -398,6 +405,9 @@ impl Session {
             header_page,
             formats,
         })?;
+        if options.stacks {
+            stacks::note_symbols(spool)?;
+        }
         let watched = Watched {
             spool: spool.dir().to_owned(),
             output: match (segments, target) {
@@ -507,6 +517,10 @@ impl Session {
         let drained = spooled
             .and(stopped)
             .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, &self.spool));
+        if options.stacks {
+            // Modules may have been loaded meanwhile; without room for more names, those from the beginning do.
+            let _ = stacks::note_symbols(&self.spool);
+        }
         let counts = self.instance.counts();
         let cut_short = drained.err();
         Ok(Collected {

@@ -33,6 +33,8 @@ pub const THREADS: &str = "kernel-threads";
 pub const NAMES: &str = "cmdlines";
 /// The numbers of the recorder's own tasks, a line each.
 pub const RECORDER: &str = "recorder-tasks";
+/// Names of the kernel's code, as `/proc/kallsyms` lists them; of several for an address the first one counts.
+pub const SYMBOLS: &str = "symbols";
 
 /// A recording's parameters, known before the trace begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Job {
     /// Whether names and numbers of tasks are kept out of the file.
     #[serde(default = "yes")]
     pub anonymous: bool,
+    /// Whether events have kernel stacks.
+    #[serde(default)]
+    pub stacks: bool,
     /// `uname -r`.
     pub kernel_release: String,
     /// Bytes of a page.
@@ -297,7 +302,7 @@ impl Spool {
         })
     }
 
-    /// Appends to one of the lists [`THREADS`], [`NAMES`] and [`RECORDER`].
+    /// Appends to one of the lists [`THREADS`], [`NAMES`], [`RECORDER`] and [`SYMBOLS`].
     ///
     /// # Errors
     /// If that cannot be written.

@@ -18,6 +18,7 @@ enum Holds {
     Cache,
     Site,
     Address,
+    Stack,
     Inode,
     Device,
 }
@@ -81,6 +82,7 @@ fn holds(event: &str, field: &str) -> Option<Holds> {
         "ptr" | "addr" => Holds::Address,
         "call_site" => Holds::Site,
         "name" => Holds::Cache,
+        "stack" => Holds::Stack,
         _ => Holds::Value,
     })
 }
@@ -175,6 +177,7 @@ fn value(holds: Holds, kind: FieldKind, value: u64, strings: &[String], names: &
             Holds::Path => Text::Path,
             Holds::Cache => Text::Cache,
             Holds::Value => Text::Value,
+            Holds::Stack => Text::Stack,
             // Some recorders write numbers as text.
             _ => {
                 let text = usize::try_from(value).ok().and_then(|n| strings.get(n));
@@ -195,6 +198,6 @@ fn value(holds: Holds, kind: FieldKind, value: u64, strings: &[String], names: &
         Holds::Inode => names.inode(value),
         Holds::Device => names.device(value),
         // A path or a name that is a number names nothing that could be read.
-        Holds::Path | Holds::Cache => 0,
+        Holds::Path | Holds::Cache | Holds::Stack => 0,
     }
 }

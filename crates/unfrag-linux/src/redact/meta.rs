@@ -26,12 +26,13 @@ const NUMBERS: [&str; 9] = [
 ];
 
 /// Facts that are a word or some.
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
     "machine",
     "scope",
     "snapshot_clock",
     "date",
     "recorder",
+    "stacks",
     "gfp flags not understood",
 ];
 

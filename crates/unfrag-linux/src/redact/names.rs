@@ -47,6 +47,8 @@ pub(super) enum Text {
     Path,
     /// A slab cache.
     Cache,
+    /// A kernel stack.
+    Stack,
     /// A value that the kernel has a word or a number for.
     Value,
     /// What should be a number, and is none.
@@ -63,6 +65,9 @@ pub(super) struct Names {
     pids: Numbers,
     addresses: Numbers,
     sites: Numbers,
+    /// Functions of modules, and the modules.
+    codes: Words,
+    modules: Words,
     /// Devices that no driver stands behind, and all others.
     devices: [Numbers; 2],
     /// Inodes that are block devices in those, and all others.
@@ -191,6 +196,7 @@ impl Names {
             _ if text.is_empty() => String::new(),
             Text::Path => self.program(text.rsplit('/').next().unwrap_or(text)),
             Text::Cache => self.cache(text),
+            Text::Stack => self.stack(text),
             Text::Value if is_value(text) => text.to_owned(),
             Text::Value => format!("value-{}", self.rests.of(text)),
             Text::Other => format!("value-{}", self.rests.of(text)),
@@ -221,6 +227,24 @@ impl Names {
             true => own.to_owned(),
             false => format!("{own}-{}", self.rests.of(name)),
         }
+    }
+
+    /// A kernel stack: functions of the kernel's own code keep their names. A module, and a program that somebody loaded
+    /// into the kernel, may bear anybody's name: it and its functions are numbers, and so is code without a name.
+    fn stack(&mut self, stack: &str) -> String {
+        let is_own = |b: u8| b.is_ascii_alphanumeric() || b"_.".contains(&b);
+        let mut function = |function: &str| match function.split_once(' ') {
+            Some((_, module)) => {
+                let (code, module) = (self.codes.of(function), self.modules.of(module));
+                format!("code-{code} [module-{module}]")
+            }
+            None if function.bytes().all(is_own) && !function.starts_with("0x") => {
+                function.to_owned()
+            }
+            None => format!("code-{}", self.codes.of(function)),
+        };
+        let functions: Vec<String> = stack.split(';').map(&mut function).collect();
+        functions.join(";")
     }
 
     /// The number of a new string.
@@ -428,6 +452,18 @@ mod tests {
         ] {
             assert_eq!(names.cache(name), new, "{name}");
         }
+    }
+
+    #[test]
+    fn of_a_stack_the_kernels_own_functions_stay() {
+        let mut names = Names::default();
+        let stack = "do_syscall_64;send.isra.0 [secret];queue [secret];0xffffffff81000000;kmalloc";
+        let kept = "do_syscall_64;code-1 [module-1];code-2 [module-1];code-3;kmalloc";
+        assert_eq!(names.stack(stack), kept);
+        assert_eq!(
+            names.stack("queue [secret];x [other]"),
+            "code-2 [module-1];code-4 [module-2]"
+        );
     }
 
     #[test]

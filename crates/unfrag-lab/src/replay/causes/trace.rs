@@ -129,11 +129,11 @@ impl Walk {
                 _ => self.clear(MIGRATING),
             },
             Compaction::Migrated { .. } => self.clear(MIGRATING),
-            Compaction::Try { order } | Compaction::KcompactdWake { order } => {
+            Compaction::Try { order, .. } | Compaction::KcompactdWake { order, .. } => {
                 let order = order.map_or(0, |o| o.min(self.geometry.max_order.0.into()) as u8);
                 self.compacts_for.insert(self.task, order);
             }
-            Compaction::KcompactdSleep => {
+            Compaction::KcompactdSleep { .. } => {
                 self.note_kcompactd();
                 self.compacts_for.remove(&self.task);
             }

@@ -9,6 +9,7 @@ use crate::recording::{EventTable, Events, Field, Lost, Meta, Recording};
 
 use super::batches::{Batches, not_in_batches};
 use super::intern::{Strings, Tasks};
+use super::stack::Stacks;
 
 /// Most CPUs of a host; Linux allows 8,192. A larger number is damage.
 pub(crate) const MAX_CPUS: u32 = u16::MAX as u32;
@@ -69,6 +70,7 @@ pub(crate) struct Columns {
     pub events: Events,
     pub tasks: Tasks,
     pub strings: Strings,
+    pub stacks: Stacks,
     pub lost: Vec<Lost>,
     pub budget: Budget,
     /// Rows of each table in `events`, where whoever fills it counts them.

@@ -7,7 +7,8 @@
 //! - an inline array of 2 to [`MAX_ELEMENTS`] numbers: one column an element, `caller[0]`,
 //!   `caller[1]`, ...;
 //! - any other array or structure: an interned string of its bytes in hexadecimal, in the order of
-//!   memory.
+//!   memory;
+//! - the addresses of a kernel stack: an interned string of their names (`stack`).
 //!
 //! `common_type`, `common_flags`, `common_preempt_count` and `common_pid` are no columns: they go to
 //! the columns of all events. Other `common_` fields stay.
@@ -17,6 +18,7 @@ use crate::recording::{Field, FieldKind};
 
 use super::columns::Columns;
 use super::format::{Array, EventFormat, FormatField, MAX_FIELDS};
+use super::stack::{self, StackFields};
 use crate::trace::bytes::{u16_at, u32_at, u64_at};
 
 /// Inline arrays of up to this many numbers get a column for each element.
@@ -63,6 +65,7 @@ pub(crate) struct Decoder {
     preempt_at: Option<u32>,
     pid_at: Option<u32>,
     naming: Option<Naming>,
+    stack: Option<StackFields>,
 }
 
 /// Columns of an event that names a task: `task_newtask`, `task_rename`.
@@ -132,6 +135,7 @@ impl Decoders {
                 preempt_at: None,
                 pid_at: None,
                 naming: None,
+                stack: None,
             },
             f => Decoder::new(&self.formats[f as usize - 1], columns)?,
         };
@@ -173,17 +177,26 @@ impl Decoder {
             Some(f) if f.size == 1 => Some(f.offset),
             _ => None,
         };
+        let stack = StackFields::of(format);
         for f in &format.fields {
             match f.name.as_str() {
                 "common_type" | "common_flags" | "common_preempt_count" | "common_pid" => {}
+                _ if stack.is_some() => {}
                 _ => plan(f, &mut fields, &mut steps),
             }
+        }
+        if stack.is_some() {
+            fields.push(Field {
+                name: stack::FIELD.into(),
+                kind: FieldKind::String,
+            });
         }
         fields.truncate(MAX_FIELDS);
         steps.truncate(MAX_FIELDS);
         let naming = Naming::of(format, &fields);
         Ok(Decoder {
             naming,
+            stack,
             kind: columns.add_table(&format.system, &format.name, fields)?,
             steps,
             flags_at: byte_at("common_flags"),
@@ -220,6 +233,14 @@ impl Decoder {
     pub fn row(&self, record: &[u8], big_endian: bool, columns: &mut Columns) -> Result<()> {
         let table = &mut columns.events.tables[self.kind as usize];
         columns.budget.charge(self.steps.len() as u64 * 8 + 24)?;
+        if let Some(fields) = &self.stack {
+            let (index, bytes) =
+                columns
+                    .stacks
+                    .fold(fields, record, big_endian, &mut columns.strings);
+            table.columns[0].push(index.into());
+            return columns.budget.charge(bytes);
+        }
         for (step, column) in self.steps.iter().zip(&mut table.columns) {
             let at = step.at as usize;
             let left = record.len().saturating_sub(at);

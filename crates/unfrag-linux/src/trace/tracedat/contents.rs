@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::recording::{Meta, Recording};
 use crate::trace::bytes::Bytes;
 use crate::trace::event::format::{EventFormat, parse_field};
+use crate::trace::event::symbols::Symbols;
 use crate::trace::source::Source;
 use crate::trace::unpack::Packing;
 
@@ -26,6 +27,8 @@ pub(super) struct Contents<'a> {
     /// Lines `PID NAME`.
     pub cmdlines: Cow<'a, [u8]>,
     pub options: Options,
+    /// Names of the kernel's code, for stacks.
+    pub symbols: Symbols,
     pub data: EventData<'a>,
 }
 

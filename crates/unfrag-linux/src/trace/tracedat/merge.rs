@@ -37,6 +37,7 @@ pub(super) fn merge(
     let bytes = cpus.iter().map(size).fold(0, u64::saturating_add);
     let mut columns = Columns::for_input(bytes);
     name_tasks(&contents.cmdlines, &mut columns);
+    columns.stacks.symbols = std::mem::take(&mut contents.symbols);
     // Records of page events take 36 to 44 bytes.
     let stored: u64 = cpus.iter().map(|c| c.size).sum();
     columns.reserve(((stored / 40) as usize).min(batches.limit));

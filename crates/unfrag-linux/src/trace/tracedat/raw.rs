@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::recording::{Meta, Recording};
 use crate::trace::event::batches::Batches;
 use crate::trace::event::format::EventFormat;
+use crate::trace::event::symbols::Symbols;
 use crate::trace::meter::Meter;
 use crate::trace::source::Source;
 
@@ -20,6 +21,8 @@ pub(crate) struct Raw<'a> {
     pub formats: &'a [(String, String)],
     /// Lines `PID NAME`.
     pub cmdlines: &'a [u8],
+    /// Names of the kernel's code, for stacks.
+    pub symbols: Symbols,
     /// Number and whole sub-buffers of each CPU.
     pub cpus: Vec<(u16, Source<'a>)>,
     /// What is known of the host.
@@ -53,6 +56,7 @@ pub(crate) fn read(raw: Raw<'_>, batches: &mut Batches<'_>) -> Result<Recording>
         layout,
         cmdlines: raw.cmdlines.into(),
         options: Options::default(),
+        symbols: raw.symbols,
         data: EventData::Binary {
             sub_buffer: sub_buffer(raw.header_page)?,
             cpus: cpus.collect(),

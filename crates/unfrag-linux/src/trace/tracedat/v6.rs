@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
 use crate::trace::event::columns::MAX_CPUS;
+use crate::trace::event::symbols::Symbols;
 use crate::trace::source::Source;
 
 use super::contents::{
@@ -113,6 +114,7 @@ pub(super) fn read<'a>(
         layout,
         cmdlines: Cow::Owned(cmdlines.to_vec()),
         options,
+        symbols: Symbols::default(),
         data: events,
     })
 }

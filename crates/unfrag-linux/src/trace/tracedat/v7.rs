@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
+use crate::trace::event::symbols::Symbols;
 use crate::trace::source::Source;
 use crate::trace::unpack;
 
@@ -147,6 +148,7 @@ pub(super) fn read<'a>(source: &Source<'a>, header: &Header) -> Result<Contents<
         layout,
         cmdlines,
         options,
+        symbols: Symbols::default(),
         data: events,
     })
 }

@@ -1,0 +1,62 @@
+//! `unfrag forecast`: how long until a need of large blocks fails, from looks of days.
+
+use crate::failure::{Failure, Result};
+use crate::output::{print, print_json};
+use crate::terminal;
+use crate::window::{WindowArgs, Within, below_line};
+use std::path::PathBuf;
+use unfrag_lab::doctor::gate::Need;
+use unfrag_lab::find::evidence::is_own;
+use unfrag_lab::find::snapshots::{name, snapshots};
+use unfrag_lab::forecast::{forecast, text};
+
+/// Say how long until a need of large blocks fails, from copies of procfs of several days
+///
+/// Follows two numbers of blocks over time: those that are free, and those that reclaim and compaction could make at best.
+/// The answer is an interval in which the need fails in eight of ten futures, or that it is not known.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag forecast days --need 500x2M
+  unfrag forecast samples/looks-5-days.tar.zst --need 130x256K --json")]
+pub struct Args {
+    /// A directory of copies of procfs, each in a directory that is named by its date; an archive of these; a directory of
+    /// segments (unfrag record --keep), or an .unfrag file
+    #[arg(value_name = "DIR|FILE")]
+    path: PathBuf,
+    /// So many blocks of one size, on any node or on one: 500x2M, 64x2M@node0
+    #[arg(long, value_name = "NxSIZE[@nodeK]")]
+    need: Need,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// Seed of the futures that are made
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the input cannot be read, has no dates, or the need is of blocks that its host does not make.
+pub fn run(args: &Args) -> Result<()> {
+    if is_own(&args.path) {
+        return Err(Failure::usage(
+            "this host as it is now is one look, which tells no trend",
+            "give looks of some days: copies of /proc in directories that are named by their dates, or what unfrag record --keep made",
+        ));
+    }
+    let held = snapshots(&args.path, &args.window.window())?;
+    let found = forecast(&held.snapshots, &name(&args.path), args.need, args.seed);
+    let found = found.map_err(|e| e.about(&args.path))?;
+    let covered = held.covered.as_ref();
+    match args.json {
+        true => print_json(&Within::of(covered, &found)),
+        false => print(below_line(
+            covered,
+            "",
+            &text::render(&found, &terminal::screen()),
+        )),
+    }
+}

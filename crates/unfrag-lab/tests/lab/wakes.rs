@@ -1,0 +1,323 @@
+//! Who has kswapd and kcompactd work, on small recordings made by hand.
+
+use crate::recording_support::synthetic::Maker;
+use unfrag_lab::input::Input;
+use unfrag_lab::report::screen::Screen;
+use unfrag_lab::wakes::report::{Measure, Row, Stacks};
+use unfrag_lab::wakes::{Wakes, flame, text, wakes};
+use unfrag_linux::event::coverage::EVENTS_RECORDED;
+use unfrag_linux::gfp_text::Era;
+use unfrag_linux::recording::{FieldKind, Recording};
+
+const MS: u64 = 1_000_000;
+const DRIVER: &str = "entry;do_ioctl;open_ring [nic];alloc_block [nic];__alloc_pages;wakeup_kswapd";
+const FAULT: &str = "entry;exc_page_fault;do_anonymous_page;vma_alloc_folio;wakeup_kswapd";
+
+fn gfp(text: &str) -> u64 {
+    Era::of_release("6.1.0").unwrap().parse(text).unwrap()
+}
+
+/// A recording that grows.
+struct Made {
+    m: Maker,
+}
+
+impl Made {
+    fn new() -> Made {
+        let mut m = Maker::default();
+        m.rec.meta.kernel_release = "6.1.0".into();
+        // The numbers of tasks are their places.
+        for comm in ["<idle>", "kswapd0", "kcompactd0", "driver", "fault"] {
+            m.task(comm);
+        }
+        Made { m }
+    }
+
+    fn at(&mut self, ms: u64) -> &mut Made {
+        self.m.now = 1_000_000_000 + ms * MS;
+        self
+    }
+
+    fn event(&mut self, comm: &str, name: &str, fields: &[(&str, u64)]) -> &mut Made {
+        self.m.task(comm).event(name, fields);
+        self
+    }
+
+    fn stack(&mut self, comm: &str, stack: &str) -> &mut Made {
+        let strings = &mut self.m.rec.strings;
+        let at = strings.iter().position(|s| s == stack);
+        let at = at.unwrap_or_else(|| {
+            strings.push(stack.into());
+            strings.len() - 1
+        });
+        self.event(comm, "kernel_stack", &[("stack", at as u64)])
+    }
+
+    fn wakes_kswapd(&mut self, comm: &str, order: u64, flags: &str) -> &mut Made {
+        let fields = [("nid", 0), ("order", order), ("gfp_flags", gfp(flags))];
+        self.event(comm, "mm_vmscan_wakeup_kswapd", &fields)
+    }
+
+    fn switch(&mut self, from: u64, to: u64) -> &mut Made {
+        let fields = [("prev_pid", from), ("next_pid", to)];
+        self.event("<idle>", "sched_switch", &fields)
+    }
+
+    /// kswapd is awake and on a CPU in this time.
+    fn kswapd_runs(&mut self, from: u64, to: u64) -> &mut Made {
+        let node = [("nid", 0)];
+        let woken = [("nid", 0), ("order", 0)];
+        self.at(from).switch(0, 1);
+        self.event("kswapd0", "mm_vmscan_kswapd_wake", &woken);
+        self.at(to)
+            .event("kswapd0", "mm_vmscan_kswapd_sleep", &node);
+        self.m.now = 1_000_000_000 + to * MS;
+        self.switch(1, 0)
+    }
+
+    fn recording(mut self) -> Recording {
+        for table in &mut self.m.rec.events.tables {
+            if table.name == "kernel_stack" {
+                table.fields[0].kind = FieldKind::String;
+            }
+        }
+        self.m.rec
+    }
+
+    fn wakes(self) -> Wakes {
+        wakes(&self.recording(), "made").unwrap()
+    }
+}
+
+fn ms(seconds: Option<f64>) -> u64 {
+    (seconds.unwrap() * 1e3).round() as u64
+}
+
+fn named<'w>(w: &'w Wakes, program: &str) -> &'w Row {
+    let mut rows = w.callers.iter();
+    rows.find(|r| r.programs[0].name == program).expect(program)
+}
+
+#[test]
+fn the_time_of_a_daemon_is_that_of_whoever_woke_it() {
+    let mut made = Made::new();
+    made.at(10)
+        .wakes_kswapd("driver", 10, "GFP_KERNEL|__GFP_NORETRY");
+    made.stack("driver", DRIVER).kswapd_runs(11, 41);
+    made.at(50).wakes_kswapd("fault", 0, "GFP_HIGHUSER_MOVABLE");
+    made.stack("fault", FAULT).kswapd_runs(51, 61);
+    let w = made.wakes();
+    let first = &w.callers[0];
+    let functions = first.functions.as_ref().unwrap();
+    assert_eq!(functions[0], "alloc_block [nic]");
+    assert_eq!(first.module.as_deref(), Some("nic"));
+    assert_eq!(
+        (first.programs[0].name.as_str(), first.order),
+        ("driver", Some(10))
+    );
+    assert_eq!((ms(first.kswapd_seconds), first.kswapd_wakes), (30, 1));
+    assert!((first.share - 0.75).abs() < 1e-3, "{first:?}");
+    assert_eq!(
+        named(&w, "fault").functions.as_ref().unwrap()[0],
+        "do_anonymous_page"
+    );
+    assert_eq!(w.kswapd.unwrap().measure, Measure::OnCpu);
+    assert_eq!(
+        w.stacks,
+        Stacks::Addresses,
+        "a recorder that says so names them"
+    );
+}
+
+#[test]
+fn without_stacks_it_is_the_program_its_order_and_its_flags() {
+    let mut made = Made::new();
+    made.at(10)
+        .wakes_kswapd("driver", 10, "GFP_KERNEL|__GFP_NORETRY")
+        .kswapd_runs(11, 41);
+    let w = made.wakes();
+    let row = named(&w, "driver");
+    assert_eq!((&row.functions, w.stacks), (&None, Stacks::None));
+    assert_eq!(row.flags.as_deref(), Some("GFP_KERNEL|__GFP_NORETRY"));
+    let shown = text::render(&w, 9, "made", &Screen::default());
+    assert!(
+        shown.contains("--stacks") && shown.contains("soon"),
+        "{}",
+        &*shown
+    );
+}
+
+#[test]
+fn without_switches_of_tasks_it_is_measured_from_waking_to_sleeping() {
+    let mut made = Made::new();
+    made.at(10).wakes_kswapd("driver", 3, "GFP_KERNEL");
+    made.at(12).event(
+        "kswapd0",
+        "mm_vmscan_kswapd_wake",
+        &[("nid", 0), ("order", 3)],
+    );
+    made.at(112)
+        .event("kswapd0", "mm_vmscan_kswapd_sleep", &[("nid", 0)]);
+    let w = made.wakes();
+    assert_eq!(w.kswapd.unwrap().measure, Measure::Awake);
+    assert_eq!(ms(named(&w, "driver").kswapd_seconds), 100);
+    // What was not recorded is not zero.
+    assert_eq!(w.kcompactd, None);
+    assert_eq!(named(&w, "driver").kcompactd_seconds, None);
+    let shown = text::render(&w, 9, "made", &Screen::default());
+    assert!(shown.contains("kcompactd not known"), "{}", &*shown);
+}
+
+#[test]
+fn what_kswapd_has_kcompactd_do_is_that_of_whoever_woke_kswapd() {
+    let mut made = Made::new();
+    let woken = [("nid", 0), ("order", 10)];
+    made.at(10)
+        .wakes_kswapd("driver", 10, "GFP_KERNEL")
+        .stack("driver", DRIVER);
+    made.at(11).switch(0, 1);
+    made.event("kswapd0", "mm_vmscan_kswapd_wake", &woken);
+    made.at(20)
+        .event("kswapd0", "mm_compaction_wakeup_kcompactd", &woken);
+    made.stack("kswapd0", "ret_from_fork;kthread;kswapd;wakeup_kcompactd");
+    made.event("kswapd0", "mm_vmscan_kswapd_sleep", &[("nid", 0)]);
+    made.switch(1, 2)
+        .event("kcompactd0", "mm_compaction_kcompactd_wake", &woken);
+    made.at(60)
+        .event("kcompactd0", "mm_compaction_kcompactd_sleep", &[("nid", 0)]);
+    made.switch(2, 0);
+    // Nobody wakes it: its own timer does.
+    made.at(500).switch(0, 2).at(505).switch(2, 0);
+    let w = made.wakes();
+    assert_eq!(w.callers.len(), 1, "{:?}", w.callers);
+    assert_eq!(ms(w.callers[0].kcompactd_seconds), 40);
+    assert_eq!(
+        (w.callers[0].kswapd_wakes, w.callers[0].kcompactd_wakes),
+        (1, 1)
+    );
+    assert_eq!(ms(w.kcompactd.map(|k| k.own_timer_seconds)), 5);
+}
+
+#[test]
+fn a_request_that_compacts_itself_is_told_with_its_order_and_flags() {
+    let mut made = Made::new();
+    let huge = gfp("GFP_TRANSHUGE");
+    made.at(10).event(
+        "fault",
+        "mm_compaction_try_to_compact_pages",
+        &[("order", 9), ("gfp_mask", huge)],
+    );
+    made.event("fault", "mm_compaction_begin", &[("zone_start", 0)])
+        .stack("fault", FAULT);
+    made.at(17)
+        .event("fault", "mm_compaction_end", &[("status", 0)]);
+    let request = [("pfn", u64::MAX), ("order", 9), ("gfp_flags", huge)];
+    made.event("fault", "mm_page_alloc", &request)
+        .stack("fault", FAULT);
+    // All of memory, for no request.
+    made.at(30)
+        .event("driver", "mm_compaction_begin", &[("zone_start", 0)]);
+    made.stack(
+        "driver",
+        "entry;sysctl_compaction_handler;compact_nodes;compact_node;compact_zone",
+    );
+    made.at(33)
+        .event("driver", "mm_compaction_end", &[("status", 0)]);
+    let w = made.wakes();
+    let fault = named(&w, "fault");
+    assert_eq!(
+        (fault.order, ms(fault.direct_seconds), fault.direct_runs),
+        (Some(9), 7, 1)
+    );
+    assert_eq!((fault.requests, fault.failed), (1, 1));
+    let all = named(&w, "driver");
+    assert_eq!(
+        (all.order, ms(all.direct_seconds), all.is_no_request),
+        (Some(-1), 3, true)
+    );
+    assert_eq!(
+        all.functions.as_ref().unwrap()[0],
+        "sysctl_compaction_handler"
+    );
+}
+
+#[test]
+fn an_interrupt_between_an_event_and_its_stack_has_its_own() {
+    let mut made = Made::new();
+    made.at(10).wakes_kswapd("driver", 10, "GFP_KERNEL");
+    made.m.flags = 0x10;
+    made.wakes_kswapd("driver", 0, "GFP_ATOMIC")
+        .stack("driver", "entry;irq;rx [nic];__alloc_pages");
+    made.m.flags = 0;
+    made.stack("driver", DRIVER).kswapd_runs(11, 21);
+    let w = made.wakes();
+    let interrupt = named(&w, "(interrupt)");
+    assert_eq!(interrupt.functions.as_ref().unwrap()[0], "rx [nic]");
+    assert_eq!(
+        named(&w, "driver").functions.as_ref().unwrap()[0],
+        "alloc_block [nic]"
+    );
+    assert_eq!(ms(interrupt.kswapd_seconds), 0, "the first wake-up counts");
+}
+
+#[test]
+fn of_a_window_only_its_own_time_and_wake_ups_count() {
+    let mut made = Made::new();
+    made.at(10)
+        .wakes_kswapd("driver", 10, "GFP_KERNEL")
+        .stack("driver", DRIVER);
+    made.kswapd_runs(11, 41);
+    made.at(50)
+        .wakes_kswapd("fault", 0, "GFP_KERNEL")
+        .stack("fault", FAULT)
+        .kswapd_runs(51, 61);
+    let rec = made.recording();
+    let input = Input::from(&rec).asked_from(1_000_000_000 + 31 * MS);
+    let w = wakes(input, "made").unwrap();
+    let driver = named(&w, "driver");
+    assert_eq!((ms(driver.kswapd_seconds), driver.kswapd_wakes), (10, 0));
+    assert_eq!(w.kswapd.unwrap().count, 1);
+}
+
+#[test]
+fn the_flame_graph_has_the_whole_stack_under_its_program_and_is_the_same_each_time() {
+    let made = || {
+        let mut made = Made::new();
+        made.at(10)
+            .wakes_kswapd("driver", 10, "GFP_KERNEL")
+            .stack("driver", DRIVER);
+        made.kswapd_runs(11, 41);
+        made.wakes()
+    };
+    let picture = flame::render(&made());
+    assert_eq!(picture, flame::render(&made()));
+    for name in [
+        "kswapd",
+        "driver",
+        "do_ioctl",
+        "alloc_block [nic]",
+        "wakeup_kswapd",
+    ] {
+        assert!(
+            picture.contains(&format!("<title>{name}: 30.00 ms, 100 %")),
+            "{name}\n{picture}"
+        );
+    }
+}
+
+#[test]
+fn a_recording_that_tells_nothing_is_refused_and_one_in_which_nothing_happened_says_so() {
+    let mut made = Made::new();
+    made.event("driver", "mm_page_free", &[("pfn", 1), ("order", 0)]);
+    let mut rec = made.recording();
+    let error = wakes(&rec, "made").unwrap_err();
+    assert!(error.to_string().contains("no wake-ups"), "{error}");
+    let recorded =
+        "vmscan:mm_vmscan_wakeup_kswapd vmscan:mm_vmscan_kswapd_wake vmscan:mm_vmscan_kswapd_sleep";
+    rec.meta
+        .facts
+        .insert(EVENTS_RECORDED.into(), recorded.into());
+    let w = wakes(&rec, "made").unwrap();
+    assert!(w.answer.starts_with("nobody: "), "{}", w.answer);
+    assert_eq!(w.kswapd.map(|k| k.seconds), Some(0.0));
+}
