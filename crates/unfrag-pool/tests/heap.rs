@@ -63,7 +63,7 @@ fn threads_come_and_go(count: usize) -> u64 {
     })
 }
 
-/// What ended threads had on their lists is within reach of `trim`; 20 are more than have lists of their own where there are few CPUs.
+/// What ended threads kept is within reach of `trim`.
 #[test]
 fn threads_that_freed_all_and_ended_leave_nothing_behind_a_trim() {
     let _alone = alone();
@@ -80,7 +80,7 @@ fn threads_that_freed_all_and_ended_leave_nothing_behind_a_trim() {
     }
 }
 
-/// A token that was given back is another thread's, who frees what it finds of others.
+/// The magazines of a thread that ended are another thread's, who frees what others took.
 #[test]
 fn threads_after_others_have_lists_of_their_own() {
     let _alone = alone();
@@ -98,7 +98,7 @@ fn threads_after_others_have_lists_of_their_own() {
     assert!(held() < 4 << 20, "{:?}", HEAP.stats());
 }
 
-/// Threads begin and end while others trim: a token is borrowed to be emptied, claimed, and given back.
+/// Threads begin and end while others trim: what they leave is in the slabs, or in the depot, which the trims empty.
 #[test]
 fn trims_and_threads_that_begin_and_end_do_not_disturb_each_other() {
     let _alone = alone();
