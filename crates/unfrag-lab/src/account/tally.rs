@@ -335,7 +335,9 @@ mod tests {
         words[1025] = COMPOUND_TAIL;
         words[1026] = LRU | ANON | COMPOUND_HEAD;
         words[1027] = COMPOUND_TAIL;
-        let mut tally = count(&[0..2048], &words).zones.remove(0);
+        let mut tally = count(std::slice::from_ref(&(0..2048)), &words)
+            .zones
+            .remove(0);
         let told = Told {
             present: 2048,
             managed: 2048,
@@ -361,7 +363,9 @@ mod tests {
             words.extend(vec![0; kernel + pcp]);
             words.extend(vec![SLAB; 8]);
             let frames = words.len() as u64;
-            let mut tally = count(&[0..frames], &words).zones.remove(0);
+            let mut tally = count(std::slice::from_ref(&(0..frames)), &words)
+                .zones
+                .remove(0);
             let told = Told {
                 present: frames - SECTION,
                 managed: frames - SECTION - 50,
@@ -382,7 +386,9 @@ mod tests {
             let mut words = vec![BUDDY; 700];
             words.extend([OFFLINE; 200]);
             words.extend([0; 100]);
-            let mut tally = count(&[0..1000], &words).zones.remove(0);
+            let mut tally = count(std::slice::from_ref(&(0..1000)), &words)
+                .zones
+                .remove(0);
             let told = Told {
                 present: 1000,
                 managed: if is_managed { 1000 } else { 800 },
@@ -397,7 +403,9 @@ mod tests {
     #[test]
     fn counters_that_contradict_flags_are_named_and_the_sum_stays() {
         let words = vec![BUDDY; 100];
-        let mut tally = count(&[0..100], &words).zones.remove(0);
+        let mut tally = count(std::slice::from_ref(&(0..100)), &words)
+            .zones
+            .remove(0);
         let told = Told {
             present: 60,
             managed: 60,
@@ -405,7 +413,9 @@ mod tests {
         };
         assert_eq!(tally.settle(100, told).len(), 1);
         assert_eq!(tally.exist() + tally.holes, 100);
-        let mut short = count(&[0..100], &words[..40]).zones.remove(0);
+        let mut short = count(std::slice::from_ref(&(0..100)), &words[..40])
+            .zones
+            .remove(0);
         let told = Told {
             present: 100,
             managed: 100,

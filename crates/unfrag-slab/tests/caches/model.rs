@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
                     self.free(self.live.len() - 1);
                 }
             }
-            _ if full && self.rng.next_u32() % 64 == 0 => self.free_some(),
+            _ if full && self.rng.next_u32().is_multiple_of(64) => self.free_some(),
             _ if full => {
                 let i = self.below(self.live.len());
                 self.free(i);
