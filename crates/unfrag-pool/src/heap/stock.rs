@@ -44,7 +44,7 @@ pub(super) const PIECES: usize = 256;
 const LOOKED_AT: u32 = 64;
 
 /// Milliseconds from one look at all blocks to the next, at least.
-const IDLE: u64 = 1000;
+const IDLE: u64 = 250;
 
 /// Some free frames.
 #[derive(Clone, Copy, Default)]
