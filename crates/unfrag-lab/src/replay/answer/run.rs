@@ -1,9 +1,9 @@
 //! A whole replay: from a recording and a question to a report.
 //!
 //! The recording is prepared once ([`Prepared`]), and a second time from counts alone where its start is exact, so that
-//! the report can say what that is worth. Then each kernel that was asked for replays it, several times where the
-//! model's own reclaim makes the result depend on the pace of kswapd ([`ensemble`]). All replays are independent, and
-//! run on all CPUs.
+//! the report can say what that is worth: one replay is. Then each kernel that was asked for replays it, several times where
+//! the model's own reclaim makes the result depend on the pace of kswapd ([`ensemble`]). Those of one thread are one as
+//! far as they are the same (`course`). All else is independent, and runs on all CPUs.
 
 use super::accuracy::{Forecast, measure};
 use super::breakdown::breakdown;
