@@ -26,12 +26,14 @@ pub fn forecast(all: &[Snapshot], source: &str, need: Need, seed: u64) -> Result
         let Ok(moment) = of_snapshot(snapshot, None) else {
             continue;
         };
-        let order = order(&moment, need)?;
-        if zones(&moment, need).next().is_none() {
-            let node = need.node.unwrap_or(0);
+        if moment.zones.is_empty() {
+            continue;
+        }
+        if let Some(node) = need.node.filter(|_| zones(&moment, need).next().is_none()) {
             return Err(Error::question(format!("there is no node {node} here"))
                 .help("give a need without a node, or of one that there is"));
         }
+        let order = order(&moment, need)?;
         match time {
             Some(time) => looks.push(Look {
                 time,

@@ -4,8 +4,8 @@
 //! record. How fields become columns:
 //! - a number of 1, 2, 4 or 8 bytes: one column, sign-extended where it is signed;
 //! - characters, inline or located (`__data_loc`, `__rel_loc`): an interned string up to its NUL;
-//! - an inline array of 2 to [`MAX_ELEMENTS`] numbers: one column an element, `caller[0]`,
-//!   `caller[1]`, ...;
+//! - an inline array of 2 to [`MAX_ELEMENTS`] numbers: one column an element, `pair[0]`,
+//!   `pair[1]`, ...;
 //! - any other array or structure: an interned string of its bytes in hexadecimal, in the order of
 //!   memory;
 //! - the addresses of a kernel stack: an interned string of their names (`stack`).

@@ -37,8 +37,8 @@ pub use header::MAGIC;
 /// names the others under `buffers not read`.
 ///
 /// Fields become columns of raw numbers, or of strings where they are characters. An inline array of up
-/// to 16 numbers becomes a column an element (`caller[0]`, ...); any other array or structure becomes a
-/// string of its bytes in hexadecimal. Fields beyond the end of a record read as 0 or as the empty
+/// to 16 numbers becomes a column an element (`pair[0]`, ...); any other array or structure becomes a
+/// string of its bytes in hexadecimal, and a kernel stack one of its addresses. Fields beyond the end of a record read as 0 or as the empty
 /// string.
 ///
 /// # Errors
