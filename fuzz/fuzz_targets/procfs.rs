@@ -15,6 +15,7 @@ macro_rules! echo {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     echo!(
         data,
+        AllocInfo,
         BuddyInfo,
         PageTypeInfo,
         ZoneInfo,
@@ -25,4 +26,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         UnusableIndex
     );
     let _ = uptime::parse(data);
+    let _ = vmallocinfo::by_node(data);
+    let _ = smaps::parse(&String::from_utf8_lossy(data));
 });

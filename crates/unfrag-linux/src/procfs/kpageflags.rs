@@ -10,6 +10,30 @@ use crate::error::{Error, Result};
 use crate::recording::Snapshot;
 use std::io::Read;
 
+/// The page is locked, as while it is read.
+pub const LOCKED: u64 = 1;
+/// Its content is that of its file, or of swap.
+pub const UPTODATE: u64 = 1 << 3;
+/// It has to be written before it can be dropped.
+pub const DIRTY: u64 = 1 << 4;
+/// It is being written.
+pub const WRITEBACK: u64 = 1 << 8;
+/// It is kept in swap, not in a file: anonymous memory, tmpfs and memory that processes share.
+pub const SWAPBACKED: u64 = 1 << 14;
+/// It belongs to the pool of huge pages (hugetlb).
+pub const HUGE: u64 = 1 << 17;
+/// It may not be reclaimed.
+pub const UNEVICTABLE: u64 = 1 << 18;
+/// It is broken.
+pub const HWPOISON: u64 = 1 << 19;
+/// It is not there to be used: a balloon took it, or it is unplugged.
+pub const OFFLINE: u64 = 1 << 23;
+/// It holds zeroes for all who only read.
+pub const ZERO_PAGE: u64 = 1 << 24;
+/// The allocator does not manage it.
+pub const RESERVED: u64 = 1 << 32;
+/// A process locked it into memory.
+pub const MLOCKED: u64 = 1 << 33;
 /// Page belongs to a free block on a buddy list; each page of the block has the flag. Pages on per-CPU
 /// lists have no flag at all.
 pub const BUDDY: u64 = 1 << 10;

@@ -10,7 +10,9 @@
 //! in their places. A text that no kernel wrote as it stands (cut off, pasted, of an unusual kernel) is read
 //! line by line; [`Notes`] has what was not understood, and `write` gives that back too.
 //!
-//! `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
+//! Files of a process ([`smaps`], [`pagemap`]) and [`vmallocinfo`] are read alone: no model fills them.
+//!
+//! `spec: 7.1, 7.2, 7.3, 7.4, 7.5, 7.9, 7.10`
 
 mod counters;
 mod index_rows;
@@ -18,19 +20,24 @@ mod notes;
 mod row;
 pub(crate) mod scan;
 
+pub mod allocinfo;
 pub mod buddyinfo;
 pub mod extfrag_index;
 pub mod freelists;
 pub mod kpageflags;
 pub mod meminfo;
+pub mod pagemap;
 pub mod pagetypeinfo;
 pub mod slab_activity;
 pub mod slabinfo;
+pub mod smaps;
 pub mod unusable_index;
 pub mod uptime;
+pub mod vmallocinfo;
 pub mod vmstat;
 pub mod zoneinfo;
 
+pub use allocinfo::AllocInfo;
 pub use buddyinfo::BuddyInfo;
 pub use counters::Counters;
 pub use extfrag_index::ExtfragIndex;

@@ -26,6 +26,9 @@ const PROC: &[&str] = &[
     "uptime",
 ];
 
+/// Files of /proc taken where the flags of every page frame are: they are large, and tell what changes slowly.
+const PROC_SELDOM: &[&str] = &["allocinfo"];
+
 /// Files below /proc/sys/vm that do something when they are read, or hold no setting.
 const NO_SETTINGS: &[&str] = &["compact_memory", "drop_caches", "stat_refresh"];
 
@@ -93,6 +96,11 @@ impl Sources {
         for file in PROC {
             taking.file(file, &self.proc.join(file));
         }
+        if extent != Extent::Counts {
+            for file in PROC_SELDOM {
+                taking.if_there(file, &self.proc.join(file));
+            }
+        }
         for file in DEBUG {
             taking.file(file, &self.debug.join(file));
         }
@@ -125,6 +133,13 @@ impl Taking {
             Ok(bytes.into())
         });
         self.add(name, begin, read);
+    }
+
+    /// A file that most kernels do not have.
+    fn if_there(&mut self, name: &str, path: &Path) {
+        if path.exists() {
+            self.file(name, path);
+        }
     }
 
     /// The flags of every page frame, compressed while they are read. Uncompressed they would take two

@@ -8,6 +8,7 @@ pub const KNOWN: &[&str] = &[
     "zoneinfo",
     "vmstat",
     "slabinfo",
+    "allocinfo",
     "meminfo",
     "extfrag_index",
     "unusable_index",

@@ -87,6 +87,15 @@ pub(super) fn classify(line: &str, context: &Context) -> Line {
         .unwrap_or(Line::Other)
 }
 
+/// A row of allocinfo: two numbers, a place and its function.
+fn place_of_source(text: &str) -> Option<(&str, &str)> {
+    let (bytes, rest) = text.split_once(' ')?;
+    let (calls, place) = rest.trim_start().split_once(' ')?;
+    let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    let is_row = is_number(bytes.strip_prefix('-').unwrap_or(bytes)) && is_number(calls);
+    (is_row && place.contains(" func:") && place.contains(':')).then_some((bytes, place))
+}
+
 fn data(line: &str, context: &Context) -> Option<Line> {
     let text = line.trim();
     let indented = line.starts_with([' ', '\t']);
@@ -109,6 +118,15 @@ fn data(line: &str, context: &Context) -> Option<Line> {
     }
     if text.starts_with("# name ") {
         return Some(Line::Of("slabinfo", None));
+    }
+    if text.starts_with("allocinfo - version:") {
+        return Some(Line::Of("allocinfo", Some(String::new())));
+    }
+    if text.starts_with('#') && text.contains("<size>") && text.contains("<tag info>") {
+        return Some(Line::Of("allocinfo", None));
+    }
+    if let Some((_, place)) = place_of_source(text) {
+        return Some(Line::Of("allocinfo", Some(place.to_owned())));
     }
     if text.contains(" : tunables ") && text.contains(" : slabdata ") {
         let name = text.split_ascii_whitespace().next().unwrap_or_default();

@@ -43,12 +43,13 @@ fn files_of_2_6_32_are_written_as_they_were_read() {
     assert_echoed("extfrag_index", fixture!("linux-2.6.32/extfrag_index"));
 }
 
-/// `spec: 7.1, 7.2, 7.5`
+/// `spec: 7.1, 7.2, 7.5, 7.9`
 #[test]
 fn files_of_6_18_are_written_as_they_were_read() {
     assert_echoed("pagetypeinfo", fixture!("linux-6.18/pagetypeinfo"));
     assert_echoed("zoneinfo", fixture!("linux-6.18/zoneinfo"));
     assert_echoed("extfrag_index", fixture!("linux-6.18/extfrag_index"));
+    assert_echoed("allocinfo", fixture!("linux-6.18/allocinfo"));
 }
 
 /// `spec: 7.1`

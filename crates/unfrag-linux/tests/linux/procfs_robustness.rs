@@ -34,6 +34,7 @@ fn damaged_procfs_text_is_refused_or_read_but_never_panics() {
         "slabinfo": "linux-2.6.32/slabinfo",
         "extfrag_index": "linux-2.6.32/extfrag_index",
         "pagetypeinfo": "linux-6.18/pagetypeinfo",
+        "allocinfo": "linux-6.18/allocinfo",
         "zoneinfo": "linux-6.18/zoneinfo",
         "extfrag_index": "linux-6.18/extfrag_index",
     ] {

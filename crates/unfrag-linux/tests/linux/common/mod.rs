@@ -25,6 +25,7 @@ pub fn echo(name: &str, bytes: &[u8]) -> Option<Result<String, Error>> {
         "vmstat" => VmStat::parse(bytes).map(|x| x.write()),
         "meminfo" => MemInfo::parse(bytes).map(|x| x.write()),
         "slabinfo" => SlabInfo::parse(bytes).map(|x| x.write()),
+        "allocinfo" => AllocInfo::parse(bytes).map(|x| x.write()),
         "extfrag_index" => ExtfragIndex::parse(bytes).map(|x| x.write()),
         "unusable_index" => UnusableIndex::parse(bytes).map(|x| x.write()),
         "freelists" => FreeLists::parse(bytes).map(|x| x.write()),
