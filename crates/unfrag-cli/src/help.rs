@@ -18,6 +18,8 @@ Something is wrong (reads only, takes seconds):
   explain     Why did this allocation fail, or the OOM killer run? From a kernel log
   doctor      What is wrong with this host's memory now, and what to do? --huge 500: can I have 500 huge pages?
   inspect     How fragmented is memory? Free memory by size of block; compares two moments
+  account     Where is the memory? Every frame once, and what no counter of the kernel has
+  frames      In how many frames does a process' memory lie, and what would huge pages take?
   top         Watch memory live
 
 Who did it (tracing, needs root):
@@ -48,7 +50,7 @@ Pasted a log:      unfrag explain FILE    (this host's own: unfrag explain --jou
 ";
 
 /// A command that works, for a command line without what it needs.
-const EXAMPLES: [(&str, &str); 12] = [
+const EXAMPLES: [(&str, &str); 13] = [
     (
         "explain",
         "unfrag explain --journal        (this host's kernel log; or a FILE, or - )",
@@ -56,6 +58,10 @@ const EXAMPLES: [(&str, &str); 12] = [
     (
         "replay",
         "unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18",
+    ),
+    (
+        "frames",
+        "unfrag frames 1234        (a process, or a cgroup)",
     ),
     ("blame", "unfrag blame samples/gcc-768M.unfrag"),
     ("profile", "unfrag profile samples/gcc-768M.unfrag"),

@@ -6,6 +6,7 @@
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
 //! - [`explain`]: why allocations failed, from a kernel log.
+//! - [`account`]: where the memory is, every frame once. [`frames`]: in how many frames that of a process lies.
 //! - `exporter`: the doctor's figures for Prometheus; `no_exporter` in a command that was built without it.
 //! - [`experiment`]: a published experiment, run again on the simulated machine.
 //! - [`simulate`]: a scenario file on it.
@@ -30,6 +31,7 @@
 // Text goes to the standard streams through `standard` alone.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod account;
 mod blame;
 mod calibrate;
 mod doctor;
@@ -38,6 +40,7 @@ mod explain;
 #[cfg(feature = "exporter")]
 mod exporter;
 mod failure;
+mod frames;
 mod help;
 mod import;
 mod inputs;
@@ -98,6 +101,8 @@ enum Command {
     Guardian(record::GuardianArgs),
     Doctor(doctor::Args),
     Explain(explain::Args),
+    Account(account::Args),
+    Frames(frames::Args),
     Blame(blame::Args),
     Exporter(exporter::Args),
     Experiment(experiment::Args),
@@ -156,6 +161,8 @@ fn main() -> ExitCode {
             Ok(status) => return status,
             Err(failure) => Err(failure),
         },
+        Command::Account(args) => account::run(&args),
+        Command::Frames(args) => frames::run(&args),
         Command::Blame(args) => blame::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),

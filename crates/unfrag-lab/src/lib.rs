@@ -5,7 +5,9 @@
 //! - [`doctor`]: what is wrong with a host's memory, and what to change?
 //! - [`experiment`]: the published experiments, run again on the simulated machine.
 //! - [`simulate`]: what came of a scenario file.
+//! - [`account`]: where is the memory, every frame once?
 //! - [`blame`]: who holds the kernel memory that spoils pageblocks, hour by hour?
+//! - [`frames`]: in how many frames does a process' memory lie?
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
@@ -23,6 +25,7 @@
 //! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
+pub mod account;
 mod afford;
 pub mod blame;
 pub mod calibrate;
@@ -33,6 +36,7 @@ pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod find;
+pub mod frames;
 pub mod geometry;
 pub mod host;
 pub mod input;

@@ -245,10 +245,10 @@ fn every_example_in_the_help_works() {
     let mut ran = 0;
     for command in [
         "import", "summary", "replay", "inspect", "doctor", "exporter", "record", "snapshot",
-        "slab", "profile", "redact", "paste", "explain", "blame", "top",
+        "slab", "profile", "redact", "paste", "explain", "blame", "top", "account",
     ] {
         // Others are of files that nobody has here, or of a log that not everybody may read.
-        let is_of_sample = ["explain", "blame", "top"].contains(&command);
+        let is_of_sample = ["explain", "blame", "top", "account"].contains(&command);
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");
         for line in examples

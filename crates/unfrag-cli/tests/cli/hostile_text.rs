@@ -290,6 +290,22 @@ fn lines(i: &Inputs) -> BTreeMap<&'static str, Vec<Vec<OsString>>> {
             ),
         ),
         (
+            "account",
+            with(
+                &[
+                    &[tree, recording],
+                    &[recording, recording, json],
+                    &[recording, o("--svg"), o("-")],
+                    &[recording, o("--snapshot"), o(HOSTILE)],
+                ],
+                both(&[tree, pasted, recording, trace, missing]),
+            ),
+        ),
+        (
+            "frames",
+            with(&[&[o("1"), o("--proc"), tree]], both(&[missing, tree])),
+        ),
+        (
             "top",
             with(
                 &[&[recording, o("--count"), o("2"), o("--interval"), o("0.01")]],

@@ -1,5 +1,6 @@
 //! The tests of the command `unfrag`, as one program, so that it is linked once.
 
+mod account;
 #[cfg(feature = "exporter")]
 mod alerts;
 mod answers;
@@ -17,6 +18,7 @@ mod explain;
 mod exporter;
 #[cfg(feature = "exporter")]
 mod exporter_attack;
+mod frames;
 mod gate;
 mod hostile_text;
 mod inspect_output;

@@ -419,6 +419,7 @@ fn a_wrong_command_line_is_answered_with_the_nearest_right_one() {
         "slab",
         "import",
         "redact",
+        "frames",
         "simulate",
         "experiment",
     ] {

@@ -1,0 +1,116 @@
+//! `unfrag account`: where the memory is, every frame once, and what no counter of the kernel has.
+
+use crate::failure::{Failure, Result};
+use crate::output::{Console, check_not_input, name_of, write_file};
+use crate::quantity::interval;
+use crate::standard::say_line;
+use crate::window::{WindowArgs, Within, below_line};
+use std::path::PathBuf;
+use unfrag_lab::account::growth::{Answer, answer};
+use unfrag_lab::account::{svg, text};
+use unfrag_lab::find::account::{look, two_looks};
+use unfrag_lab::find::snapshots::is_stdin;
+use unfrag_linux::segments::Covered;
+
+/// Say where the memory is: every frame that exists, once, by what it is used for, and what no counter of the kernel has
+///
+/// From the flags of each frame (root), beside what the kernel's own counters say. Pages of drivers, pipes and sockets, and
+/// leaks, are in none of them: that is what is left, and what grew between two looks.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag account
+  unfrag account --every 10s
+  unfrag account samples/fragmented-384M.unfrag
+  unfrag account samples/fragmented-384M.unfrag --snapshot begin --snapshot end
+  unfrag account monday.unfrag friday.unfrag --svg memory.svg")]
+pub struct Args {
+    /// An .unfrag file, a directory of segments, a directory with a copy of procfs or several, an archive of these; - for
+    /// standard input; this host if none is given
+    #[arg(value_name = "FILE|DIR|-", default_value = "/proc")]
+    path: PathBuf,
+    /// A later look at the same host, to say what grew
+    #[arg(value_name = "LATER")]
+    later: Option<PathBuf>,
+    /// Of several snapshots, this one instead of the last with page flags; given twice, what grew from the first to the second
+    #[arg(long, value_name = "NAME")]
+    snapshot: Vec<String>,
+    /// Look at this host again after this time, and say what grew: 10s, 5m
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| interval(text, 0.01), conflicts_with_all = ["later", "snapshot"])]
+    every: Option<f64>,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// Print blocks by their size, and every place of the kernel's source (allocinfo), as well
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a picture: a tile for each use, as large as its share
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If an input cannot be read, or does not tell what memory is used for.
+pub fn run(args: &Args) -> Result<()> {
+    if let Some(to) = &args.svg {
+        let mut inputs = args.later.iter().chain([&args.path]);
+        inputs.try_for_each(|from| check_not_input(to, from))?;
+    }
+    let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
+    let (found, covered) = found(args)?;
+    if let Some(to) = &args.svg {
+        write_file(to, svg::render(&found.account).as_bytes())?;
+    }
+    let covered = covered.as_ref();
+    if args.json {
+        console.print_json(&Within::of(covered, &found))?;
+    } else {
+        let text = text::render(&found, args.all, &console.screen());
+        console.print(below_line(covered, "", &text))?;
+    }
+    if let Some(to) = &args.svg {
+        say_line(format!("wrote {}", name_of(to)));
+    }
+    Ok(())
+}
+
+fn found(args: &Args) -> Result<(Answer, Option<Covered>)> {
+    let window = args.window.window();
+    if let Some(seconds) = args.every {
+        let (before, after) = two_looks(&args.path, seconds)?;
+        return Ok((answer(Some(&before), &after)?, None));
+    }
+    let name = |at: usize| args.snapshot.get(at).map(String::as_str);
+    let other = match (&args.later, args.snapshot.as_slice()) {
+        (_, [_, _, _, ..]) => {
+            return Err(Failure::usage(
+                "more than two snapshots are named",
+                "name one to see it, or two to see what grew",
+            ));
+        }
+        (Some(later), _) if is_stdin(later) && is_stdin(&args.path) => {
+            return Err(Failure::usage(
+                "standard input is given twice",
+                "give a file for one of the two",
+            ));
+        }
+        (Some(later), _) => Some((later, name(1))),
+        (None, [_, _]) if is_stdin(&args.path) => {
+            return Err(Failure::usage(
+                "two snapshots of standard input cannot be read",
+                "write it to a file, and give that",
+            ));
+        }
+        (None, [_, second]) => Some((&args.path, Some(second.as_str()))),
+        (None, _) => None,
+    };
+    let first = look(&args.path, name(0), &window)?;
+    let Some((later, name)) = other else {
+        return Ok((answer(None, &first.look)?, first.covered));
+    };
+    let second = look(later, name, &window)?;
+    Ok((answer(Some(&first.look), &second.look)?, second.covered))
+}

@@ -1,0 +1,403 @@
+//! `unfrag account`: every frame of a host once, and what no counter of its kernel has.
+
+use crate::support::{fails, json, root, run, skipped, stdout, text, unfrag};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use unfrag_linux::file;
+use unfrag_linux::kpageflags::{
+    ANON, BUDDY, COMPOUND_HEAD, COMPOUND_TAIL, DIRTY, LRU, PGTABLE, RESERVED, SLAB, SWAPBACKED,
+    UPTODATE,
+};
+use unfrag_linux::procfs::ZoneInfo;
+
+const FRAGMENTED: &str = "samples/fragmented-384M.unfrag";
+
+/// Frames of a use in an answer.
+fn of(answer: &Value, kind: &str) -> u64 {
+    let uses = answer["uses"].as_array().unwrap();
+    let one = uses.iter().find(|u| u["use"] == kind);
+    one.unwrap_or_else(|| panic!("no {kind}"))["frames"]
+        .as_u64()
+        .unwrap()
+}
+
+fn sum(uses: &Value) -> u64 {
+    let uses = uses.as_array().unwrap().iter();
+    uses.map(|u| u["frames"].as_u64().unwrap()).sum()
+}
+
+fn grown(answer: &Value, kind: &str) -> i64 {
+    let uses = answer["growth"]["uses"].as_array().unwrap();
+    let one = uses.iter().find(|u| u["use"] == kind).unwrap();
+    one["frames"].as_i64().unwrap()
+}
+
+#[test]
+fn the_uses_of_a_recorded_host_add_up_to_its_frames() {
+    let recording = file::read(&root().join(FRAGMENTED)).unwrap();
+    for name in ["begin", "end"] {
+        let answer = json(&["account", FRAGMENTED, "--snapshot", name, "--json"]);
+        let snapshot = recording.snapshots.iter().find(|s| s.name == name).unwrap();
+        let info = ZoneInfo::parse(snapshot.file("zoneinfo").unwrap()).unwrap();
+        let told = |what: &str| -> u64 {
+            let zones = info.zones.iter();
+            zones.map(|z| z.pages(what).unwrap()).sum()
+        };
+        assert_eq!(sum(&answer["uses"]), told("present"), "{name}");
+        assert_eq!(answer["exist"], told("present"), "{name}");
+        assert_eq!(answer["spanned"], told("spanned"), "{name}");
+        assert_eq!(
+            of(&answer, "reserved"),
+            told("present") - told("managed"),
+            "{name}"
+        );
+        let mut zones = 0;
+        for zone in answer["zones"].as_array().unwrap() {
+            let recorded = info.zone(0, zone["zone"].as_str().unwrap()).unwrap();
+            let present = recorded.pages("present").unwrap();
+            assert_eq!(sum(&zone["uses"]), present, "{name}: {zone}");
+            zones += present;
+        }
+        assert_eq!(zones, told("present"));
+        // At the beginning programs start between the two readings; at the end both tell the same of what lies still.
+        let rows = answer["compared"].as_array().unwrap().iter();
+        for row in rows.filter(|_| name == "end") {
+            if ["slab", "page tables", "anonymous"].contains(&row["what"].as_str().unwrap()) {
+                let (flags, counted) = (row["frames"].as_f64(), row["counted"].as_f64());
+                let (flags, counted) = (flags.unwrap(), counted.unwrap());
+                assert!((flags - counted).abs() < 0.05 * counted, "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pipes_that_a_load_filled_are_in_no_counter() {
+    let names = ["--snapshot", "begin", "--snapshot", "end"];
+    let words = [&["account", FRAGMENTED][..], &names, &["--json"]].concat();
+    let answer = json(&words);
+    let before = json(&["account", FRAGMENTED, "--snapshot", "begin", "--json"]);
+    for kind in ["free", "kernel", "slab", "anon"] {
+        let now = i64::try_from(of(&answer, kind)).unwrap();
+        let was = i64::try_from(of(&before, kind)).unwrap();
+        assert_eq!(grown(&answer, kind), now - was, "{kind}");
+    }
+    // 4,200 pipes keep a page each at least (samples/README.md).
+    let growth = answer["growth"]["in_no_counter"].as_i64().unwrap();
+    assert!(growth > 4000, "{growth}");
+    let said = stdout(&words[..words.len() - 1]);
+    assert!(
+        said.contains("GREW in ") && said.contains("in no counter +"),
+        "{said}"
+    );
+}
+
+/// A host of one zone, whose flags and counters say what the test says.
+struct Host {
+    /// Flags of frames 0 to 4095: uses and how many frames each.
+    words: Vec<u64>,
+    pcp: u64,
+    holes: u64,
+    reserved: u64,
+    counters: String,
+    meminfo: String,
+}
+
+impl Host {
+    /// 16 MiB: 512 holes without flags, 256 reserved frames, and others.
+    fn new(leaked: usize) -> Host {
+        let mut words = vec![];
+        let mut add = |flags: u64, n: usize| words.extend(std::iter::repeat_n(flags, n));
+        add(RESERVED, 256);
+        add(LRU | UPTODATE, 300);
+        add(LRU | UPTODATE | DIRTY, 50);
+        add(LRU | SWAPBACKED | UPTODATE, 70);
+        add(LRU | ANON | SWAPBACKED, 200);
+        add(SLAB, 110);
+        add(PGTABLE, 20);
+        // A block of sixteen frames of anonymous memory; a large block of kmalloc.
+        add(LRU | ANON | COMPOUND_HEAD, 1);
+        add(LRU | ANON | COMPOUND_TAIL, 15);
+        add(COMPOUND_HEAD, 1);
+        add(COMPOUND_TAIL, 7);
+        // On per-CPU lists, vmalloc, and leaked.
+        add(0, 30 + 40 + leaked);
+        let free = 4096 - 512 - words.len();
+        words.extend(std::iter::repeat_n(BUDDY, free));
+        words.extend(std::iter::repeat_n(0, 512));
+        Host {
+            words,
+            pcp: 30,
+            holes: 512,
+            reserved: 256,
+            counters: format!(
+                "nr_free_pages {free}\n      nr_file_pages 420\n      nr_shmem 70\n      nr_swapcached 0\n      nr_dirty 50\n      nr_anon_pages 216\n      nr_slab_reclaimable 60\n      nr_slab_unreclaimable 58\n      nr_page_table_pages 20"
+            ),
+            meminfo: "MemTotal:          13312 kB\nVmallocUsed:         160 kB\nPercpu:                0 kB\n"
+                .into(),
+        }
+    }
+
+    fn lay_out(&self, directory: &Path, with_flags: bool) {
+        let present = 4096 - self.holes;
+        let managed = present - self.reserved;
+        let zoneinfo = format!(
+            "Node 0, zone   Normal\n  pages free     {}\n        min      10\n        low      12\n        high     15\n        spanned  4096\n        present  {present}\n        managed  {managed}\n        protection: (0, 0)\n      {}\n  pagesets\n    cpu: 0\n              count: {}\n              high:  63\n              batch: 7\n  vm stats threshold: 4\n  node_unreclaimable:  0\n  start_pfn:           0\n",
+            self.words.iter().filter(|w| **w == BUDDY).count(),
+            self.counters,
+            self.pcp
+        );
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("zoneinfo"), zoneinfo).unwrap();
+        fs::write(directory.join("meminfo"), &self.meminfo).unwrap();
+        if with_flags {
+            let bytes: Vec<u8> = self.words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            fs::write(directory.join("kpageflags"), bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn each_frame_of_a_made_host_is_where_it_was_put() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host");
+    Host::new(90).lay_out(&path, true);
+    let answer = json(&["account", path.to_str().unwrap(), "--json"]);
+    for (kind, frames) in [
+        (
+            "free",
+            4096 - 512 - 256 - 300 - 50 - 70 - 200 - 110 - 20 - 16 - 8 - 30 - 40 - 90,
+        ),
+        ("per_cpu", 30),
+        ("clean_cache", 300),
+        ("dirty_cache", 50),
+        ("shmem", 70),
+        ("anon", 200),
+        ("anon_large", 16),
+        ("slab", 110),
+        ("page_tables", 20),
+        ("kernel", 8 + 40 + 90),
+        ("reserved", 256),
+    ] {
+        assert_eq!(of(&answer, kind), frames, "{kind}");
+    }
+    assert_eq!(answer["holes"], 512);
+    assert_eq!(sum(&answer["uses"]), 4096 - 512);
+    let likely = |a: &Value| a["in_no_counter"]["likely"].as_u64().unwrap();
+    assert_eq!(likely(&answer), 90);
+    assert_eq!(answer["anon_by_order"]["4"], 16);
+    let all_zero = |row: &&Value| row["what"] != "slab" && row["difference"] != 0;
+    let rows = answer["compared"].as_array().unwrap();
+    assert_eq!(rows.iter().find(all_zero), None, "{rows:#?}");
+    // Without flags the counters alone say the same of this host, and that the flags are missing.
+    let bare = dir.path().join("bare");
+    Host::new(90).lay_out(&bare, false);
+    let counted = json(&["account", bare.to_str().unwrap(), "--json"]);
+    assert_eq!(counted["basis"], "counters");
+    assert_eq!(sum(&counted["uses"]), 4096 - 512);
+    assert_eq!(likely(&counted), 90);
+    let said = stdout(&["account", bare.to_str().unwrap()]);
+    assert!(said.contains("kpageflags: not there"), "{said}");
+}
+
+#[test]
+fn a_leak_is_what_grew_between_two_looks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for (name, leaked) in [("before", 10), ("after", 1010)] {
+        Host::new(leaked).lay_out(&path(name), true);
+    }
+    let (before, after) = (path("before"), path("after"));
+    let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
+    let answer = json(&["account", before, after, "--json"]);
+    assert_eq!(answer["growth"]["in_no_counter"], 1000);
+    assert_eq!(answer["growth"]["give_or_take"], 0);
+    assert_eq!(grown(&answer, "free"), -1000);
+    let svg = path("memory.svg");
+    let said = run(&["account", after, "--svg", svg.to_str().unwrap()]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let picture = fs::read_to_string(&svg).unwrap();
+    assert!(picture.contains("in no counter"), "{picture}");
+    // Two that are not one host, and one of which lacks flags.
+    Host {
+        holes: 600,
+        ..Host::new(10)
+    }
+    .lay_out(&path("other"), true);
+    fails(
+        &["account", before, path("other").to_str().unwrap()],
+        1,
+        &["not of one host", "help:"],
+    );
+    Host::new(10).lay_out(&path("bare"), false);
+    fails(
+        &["account", before, path("bare").to_str().unwrap()],
+        1,
+        &["has no", "page flags"],
+    );
+}
+
+#[test]
+fn places_of_the_source_are_told_and_what_grew_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for (name, bytes) in [("before", 4096), ("after", 8 << 20)] {
+        Host::new(0).lay_out(&path(name), true);
+        let text = format!(
+            "allocinfo - version: 1.0\n#     <size>  <calls> <tag info>\n{bytes:>12} {:>8} drivers/x.c:7 [x\x1b] func:x_alloc\n        8192        2 mm/slub.c:1 func:alloc_slab_page\n",
+            bytes / 4096
+        );
+        fs::write(path(name).join("allocinfo"), text).unwrap();
+    }
+    let after = path("after");
+    let after = after.to_str().unwrap();
+    let answer = json(&["account", after, "--json"]);
+    assert_eq!(answer["call_sites"][0]["bytes"], 8 << 20);
+    let said = stdout(&["account", path("before").to_str().unwrap(), after]);
+    assert!(
+        said.contains("drivers/x.c:7") && !said.contains('\x1b'),
+        "{said}"
+    );
+    let answer = json(&["account", path("before").to_str().unwrap(), after, "--json"]);
+    assert_eq!(answer["growth"]["call_sites"][0]["grown"], (8 << 20) - 4096);
+}
+
+#[test]
+fn what_cannot_be_told_is_an_error_with_a_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    fails(&["account", path], 1, &["help:", "/proc"]);
+    fails(&["account", "no-such-file"], 1, &["no-such-file"]);
+    fails(&["account", FRAGMENTED, "--every", "1s"], 1, &["help:"]);
+    let three = ["--snapshot", "a", "--snapshot", "b", "--snapshot", "c"];
+    let words = [&["account", FRAGMENTED][..], &three].concat();
+    fails(&words, 2, &["more than two"]);
+    fails(
+        &["account", FRAGMENTED, "--snapshot", "x"],
+        1,
+        &["no snapshot `x`"],
+    );
+}
+
+/// A program that takes memory and says so, then waits for the end of its input.
+fn holder(python: &str) -> Option<Child> {
+    let script = format!("{python}\nprint('ready', flush=True)\nsys.stdin.read()\n");
+    let child = Command::new("python3")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.ok()?;
+    let mut line = String::new();
+    let out = child.stdout.as_mut().unwrap();
+    BufReader::new(out).read_line(&mut line).ok()?;
+    (line == "ready\n").then_some(child)
+}
+
+/// Looks at this host before and after a program took memory, and answers what grew, with the frames that per-CPU lists may
+/// explain.
+fn around(python: &str, kind: Option<&str>) -> Option<(i64, i64)> {
+    let dir = tempfile::tempdir().unwrap();
+    let take = |name: &str| -> String {
+        let to = dir.path().join(name);
+        fs::create_dir(&to).unwrap();
+        let answer = json(&["account", "--json"]);
+        let frames = |kind: Option<&str>| match kind {
+            Some(kind) => of(&answer, kind),
+            None => answer["in_no_counter"]["likely"].as_u64().unwrap(),
+        };
+        let bounds = |what: &str| answer["in_no_counter"][what].as_u64().unwrap();
+        format!(
+            "{} {}",
+            frames(kind),
+            bounds("at_most") - bounds("at_least")
+        )
+    };
+    let number = |text: String| -> (i64, i64) {
+        let (a, b) = text.split_once(' ').unwrap();
+        (a.parse().unwrap(), b.parse().unwrap())
+    };
+    let before = number(take("before"));
+    let mut child = holder(python)?;
+    let after = number(take("after"));
+    child.stdin.take().unwrap().write_all(b"").unwrap();
+    child.wait().unwrap();
+    Some((after.0 - before.0, before.1 + after.1))
+}
+
+fn is_root() -> bool {
+    let answer = json(&["account", "--json"]);
+    let has_flags = answer["basis"] == "page_flags";
+    if !has_flags {
+        skipped("/proc/kpageflags may not be read here, so no frame is known");
+    }
+    has_flags
+}
+
+#[test]
+fn this_host_s_frames_are_each_counted_once() {
+    let answer = json(&["account", "--json"]);
+    assert_eq!(sum(&answer["uses"]), answer["exist"].as_u64().unwrap());
+    let info = ZoneInfo::parse(&fs::read("/proc/zoneinfo").unwrap()).unwrap();
+    let present: u64 = info.zones.iter().filter_map(|z| z.pages("present")).sum();
+    assert_eq!(answer["exist"], present);
+}
+
+/// Memory that a program holds, without a mapping and with one, and pages of the kernel that no counter has: within 1 %, and
+/// what a host that others use changes meanwhile.
+#[test]
+fn what_a_program_holds_on_this_host_is_found() {
+    if !is_root() {
+        return;
+    }
+    let memfd =
+        "import os, sys, mmap\nfd = os.memfd_create('held')\nos.posix_fallocate(fd, 0, 400 << 20)";
+    let mapped = format!(
+        "{memfd}\nm = mmap.mmap(fd, 400 << 20)\nfor i in range(0, 400 << 20, 4096): m[i] = 1"
+    );
+    let pipes = "import os, sys, fcntl, resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (2048, 4096))\nheld = []\nfor i in range(400):\n    r, w = os.pipe()\n    fcntl.fcntl(w, 1031, 1 << 20)\n    held.append((r, w, os.write(w, b'x' * (1 << 20))))\nassert sum(h[2] for h in held) == 400 << 20";
+    for (what, python, kind) in [
+        ("memfd", memfd, Some("shmem")),
+        ("memfd, mapped", mapped.as_str(), Some("shmem")),
+        ("pipes", pipes, None),
+    ] {
+        let held = 400 << 8;
+        let tried = (0..4).map(|_| around(python, kind));
+        let mut seen = vec![];
+        for found in tried {
+            let Some((grown, other)) = found else {
+                skipped(&format!("{what}: python3 cannot hold memory so here"));
+                seen.clear();
+                break;
+            };
+            seen.push((grown, other));
+            if (grown - held).abs() <= held / 100 {
+                println!("{what}: {grown} frames of {held}");
+                seen.clear();
+                break;
+            }
+        }
+        // Others may take and give as much on a host that is busy: then per-CPU lists show it.
+        let quiet = seen.iter().filter(|(_, other)| *other < held / 100);
+        assert_eq!(quiet.count(), 0, "{what}: {seen:?} of {held}");
+        if !seen.is_empty() {
+            skipped(&format!(
+                "{what}: this host is too busy: {seen:?} of {held}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn two_looks_at_this_host_say_what_grew() {
+    let out = unfrag()
+        .args(["account", "--every", "0.2s", "--json"])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(answer["growth"]["seconds"].as_f64().unwrap() >= 0.2);
+}

@@ -1,0 +1,130 @@
+//! What grew between two looks at one host.
+//!
+//! Invariant: only what both tell is compared, and two hosts, or two boots with other memory, are refused.
+
+use super::answer::{Account, Basis, account};
+use super::look::Look;
+use super::sites::{SiteGrowth, grown};
+use super::uses::Use;
+use crate::error::{Error, Result};
+use serde::Serialize;
+
+/// Frames of a use more than before; negative if there are fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UseGrowth {
+    /// The use.
+    #[serde(rename = "use")]
+    pub kind: Use,
+    /// Frames.
+    pub frames: i64,
+}
+
+/// What grew in a zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZoneGrowth {
+    /// Its node.
+    pub node: u32,
+    /// Its name.
+    pub zone: String,
+    /// By use; only those that changed.
+    pub uses: Vec<UseGrowth>,
+}
+
+/// What grew.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Growth {
+    /// The earlier look.
+    pub since: String,
+    /// Seconds between the two; `null` where their clocks do not tell.
+    pub seconds: Option<f64>,
+    /// Frames of each use.
+    pub uses: Vec<UseGrowth>,
+    /// Frames that no counter has: the difference of what is likely.
+    pub in_no_counter: i64,
+    /// Frames by which that may be off: what per-CPU lists may have had more or fewer while flags were read.
+    pub give_or_take: u64,
+    /// By zone; empty without page flags.
+    pub zones: Vec<ZoneGrowth>,
+    /// Places of the kernel's source; `null` without allocinfo.
+    pub call_sites: Option<Vec<SiteGrowth>>,
+}
+
+/// An account with what grew since an earlier one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// Where the memory is.
+    #[serde(flatten)]
+    pub account: Account,
+    /// What grew; `null` of one look.
+    pub growth: Option<Growth>,
+}
+
+/// The answer of one look, or of two of one host.
+///
+/// # Errors
+/// If the two are not of one host, or one of them tells its frames and the other one only counters.
+pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
+    let now = account(after);
+    let growth = before
+        .map(|before| growth(before, after, &now))
+        .transpose()?;
+    Ok(Answer {
+        account: now,
+        growth,
+    })
+}
+
+fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
+    let was = account(before);
+    if was.page_size != now.page_size || was.exist != now.exist || was.spanned != now.spanned {
+        return Err(Error::question(format!(
+            "{} has {} frames and {} has {}: they are not of one host, or memory came or went between them",
+            was.source, was.exist, now.source, now.exist
+        ))
+        .help("give two looks at one host, or ask of each by itself"));
+    }
+    if was.basis != now.basis {
+        let (with, without) = match was.basis {
+            Basis::PageFlags => (&was.source, &now.source),
+            Basis::Counters => (&now.source, &was.source),
+        };
+        return Err(Error::question(format!(
+            "{with} has page flags and {without} has none, so their uses cannot be compared"
+        ))
+        .help("compare two with page flags (root; `unfrag snapshot`), or two without"));
+    }
+    let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
+    let uses = Use::ALL.iter().map(|&kind| UseGrowth {
+        kind,
+        frames: difference(now.frames(kind), was.frames(kind)),
+    });
+    let zones = now.zones.iter().zip(&was.zones).map(|(now, was)| {
+        let of = |z: &super::answer::ZoneFrames, kind| {
+            let of = z.uses.iter().find(|u| u.kind == kind);
+            of.map_or(0, |u| u.frames)
+        };
+        let uses = Use::ALL.iter().map(|&kind| UseGrowth {
+            kind,
+            frames: difference(of(now, kind), of(was, kind)),
+        });
+        ZoneGrowth {
+            node: now.node,
+            zone: now.zone.clone(),
+            uses: uses.filter(|u| u.frames != 0).collect(),
+        }
+    });
+    let times = before.time.zip(after.time);
+    Ok(Growth {
+        since: was.source.clone(),
+        seconds: times.and_then(|(a, b)| Some(b.checked_sub(a)? as f64 / 1e9)),
+        uses: uses.collect(),
+        in_no_counter: difference(now.in_no_counter.likely, was.in_no_counter.likely),
+        give_or_take: before.unsettled.saturating_add(after.unsettled),
+        zones: zones.collect(),
+        call_sites: before
+            .sites
+            .as_ref()
+            .zip(after.sites.as_ref())
+            .map(|(a, b)| grown(a, b)),
+    })
+}

@@ -1,0 +1,276 @@
+//! One look at a host's memory: frames by their flags, and the counters beside them.
+//!
+//! Flags of a host that runs are not read in one moment: each frame is as it was when its flags were read. So the counters are
+//! read before and after, their mean stands beside the flags, and what was allocated and freed meanwhile is said. Frames on
+//! per-CPU lists have no flag, so that what these hold is read several times on the way.
+//!
+//! Invariant: nothing is guessed. A file that is missing is named, with what is not known without it.
+
+use super::counters::Counters;
+use super::tally::{Counting, Tally, Told};
+use crate::host::files::{self, Files, Lacking, Reader, Unread};
+use crate::host::{Host, OfSnapshot, whole};
+use crate::report::number::duration;
+use serde::Serialize;
+use std::time::Instant;
+use unfrag_linux::kpageflags;
+use unfrag_linux::procfs::{AllocInfo, VmStat, ZoneInfo, vmallocinfo};
+use unfrag_linux::recording::Snapshot;
+
+const LACKING: &Lacking = &Lacking {
+    needed: &[
+        (
+            "zoneinfo",
+            "which frames exist, and what each node and zone has, not known",
+        ),
+        (
+            "meminfo",
+            "vmalloc, per-CPU areas and hugetlb pools not known",
+        ),
+        (
+            kpageflags::NAME,
+            "uses are those that counters tell, and what none of them has is what is left",
+        ),
+    ],
+    further: &[
+        ("vmstat", "what changed meanwhile not known"),
+        ("allocinfo", "who allocated it not known"),
+        ("vmallocinfo", "vmalloc of each node not known"),
+    ],
+};
+
+/// What changed while the flags were read.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Drift {
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Frames that were allocated meanwhile; `null` without vmstat.
+    pub allocated: Option<u64>,
+    /// Frames that were freed meanwhile.
+    pub freed: Option<u64>,
+}
+
+/// What was read at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// What it is of.
+    pub source: String,
+    /// Nanoseconds of the source's clock, where it has one.
+    pub time: Option<u64>,
+    /// The host.
+    pub host: Host,
+    /// Its counters.
+    pub counters: Counters,
+    /// Frames of each zone of the host, in its order; `None` without page flags or zoneinfo.
+    pub zones: Option<Vec<Tally>>,
+    /// What changed while they were read; `None` of a copy.
+    pub drift: Option<Drift>,
+    /// Frames that per-CPU lists may have had more, or fewer, than what is counted as theirs.
+    pub unsettled: u64,
+    /// The same of each zone.
+    pub unsettled_by_zone: Vec<u64>,
+    /// Bytes by the place that allocated them.
+    pub sites: Option<AllocInfo>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// What contradicts itself, and what was not understood.
+    pub notes: Vec<String>,
+}
+
+impl Look {
+    /// Reads the files of a host that runs.
+    pub fn live(source: &str, from: &dyn Files) -> Look {
+        Look::read(source, from, true)
+    }
+
+    /// Reads a copy of the files of a host.
+    pub fn copy(source: &str, from: &dyn Files) -> Look {
+        Look::read(source, from, false)
+    }
+
+    /// Reads a snapshot.
+    pub fn of_snapshot(source: &str, snapshot: &Snapshot) -> Look {
+        let mut look = Look::read(source, &OfSnapshot(snapshot), false);
+        let times = [kpageflags::NAME, "zoneinfo", "meminfo"];
+        look.time = times.iter().find_map(|f| snapshot.time_of(f));
+        let of = |file| snapshot.time_of(file);
+        if let (Some(flags), Some(counters), Some(_)) =
+            (of(kpageflags::NAME), of("zoneinfo"), &look.zones)
+        {
+            let apart = flags.abs_diff(counters) as f64 / 1e9;
+            if apart >= 1.0 {
+                look.notes.push(format!(
+                    "page flags and counters were read {} apart",
+                    duration(apart)
+                ));
+            }
+        }
+        look
+    }
+
+    /// Whether any of the files was there that tell what memory is used for.
+    pub fn tells(&self) -> bool {
+        !self.counters.host.is_empty()
+    }
+
+    fn read(source: &str, from: &dyn Files, is_live: bool) -> Look {
+        let begin = Instant::now();
+        let mut reader = Reader::new(from, LACKING);
+        let host = Host::read(&mut reader);
+        let vmstat = reader.get("vmstat", VmStat::parse);
+        let vmalloc = reader.get("vmallocinfo", vmallocinfo::by_node);
+        let mut counters = Counters::read(&host, vmstat.as_ref(), vmalloc.as_ref());
+        let spans: Vec<_> = host.zones.iter().map(|z| z.span()).collect();
+        let is_told = host.zoneinfo.is_some() && spans.iter().all(|s| !s.is_empty());
+        let mut lists = vec![per_cpu(&host)];
+        let counted = is_told.then(|| {
+            let counting = Counting::new(&spans, host.geometry.huge_order);
+            let mut sample = || {
+                let again = from.read("zoneinfo").ok();
+                let zones = again.and_then(|text| files::zoneinfo(&text).ok());
+                lists.extend(zones.map(|info| per_cpu_of(&host, &info)));
+            };
+            let mut nothing = || ();
+            let between: &mut dyn FnMut() = if is_live { &mut sample } else { &mut nothing };
+            reader.stream(kpageflags::NAME, |flags| counting.read(flags, between))
+        });
+        let sites = reader.get("allocinfo", AllocInfo::parse);
+        let mut drift = None;
+        let unread = std::mem::take(&mut reader.unread);
+        let counted = counted.flatten();
+        if is_live && counted.is_some() {
+            let again = Host::read(&mut reader);
+            let later = reader.get("vmstat", VmStat::parse);
+            counters = counters.mean(&Counters::read(&again, later.as_ref(), vmalloc.as_ref()));
+            lists.push(per_cpu(&again));
+            drift = Some(Drift {
+                seconds: begin.elapsed().as_secs_f64(),
+                allocated: events(&vmstat, &later, |n| n.starts_with("pgalloc_")),
+                freed: events(&vmstat, &later, |n| n == "pgfree"),
+            });
+        }
+        let mut notes = host.partly.clone();
+        notes.extend(files::partly(&[
+            ("meminfo", host.meminfo.as_ref().map(|f| &f.notes)),
+            ("vmstat", vmstat.as_ref().map(|f| &f.notes)),
+            ("allocinfo", sites.as_ref().map(|f| &f.notes)),
+        ]));
+        notes.extend(host.of_sizes.iter().cloned());
+        if host.zoneinfo.is_some() {
+            notes.extend(host.contradictions());
+            if !is_told {
+                let what =
+                    "zoneinfo does not tell which frames each zone has, so page flags are not used";
+                notes.push(what.into());
+            }
+        }
+        let (on_lists, unsettled) = mean(&lists, host.zones.len());
+        let unsettled_by_zone = off_by(&lists, host.zones.len());
+        let zones = counted.map(|counted| {
+            if counted.outside > 0 {
+                notes.push(format!(
+                    "{} frames in use lie outside of all zones that zoneinfo lists, and are not counted",
+                    counted.outside
+                ));
+            }
+            let mut zones = counted.zones;
+            for (i, (tally, zone)) in zones.iter_mut().zip(&host.zones).enumerate() {
+                let frames = counted.frames[i];
+                if frames != spans[i].end - spans[i].start {
+                    notes.push(format!(
+                        "node {}, zone {}: another zone lies between its frames, and has those that both span",
+                        zone.node, zone.name
+                    ));
+                }
+                let untold = [
+                    ("what exists of it", zone.told("present")),
+                    ("what the allocator manages", zone.managed),
+                    ("pages on per-CPU lists", on_lists[i]),
+                ];
+                let untold = untold.iter().filter(|(_, n)| n.is_none());
+                notes.extend(untold.map(|(what, _)| {
+                    format!(
+                        "node {}, zone {}: zoneinfo does not tell {what}",
+                        zone.node, zone.name
+                    )
+                }));
+                let told = Told {
+                    present: zone.told("present").unwrap_or(frames),
+                    managed: zone.managed.or(zone.told("present")).unwrap_or(frames),
+                    pcp: on_lists[i].unwrap_or(0),
+                };
+                let contradicted = tally.settle(frames, told);
+                notes.extend(contradicted.into_iter().map(|what| {
+                    format!("node {}, zone {}: {what}", zone.node, zone.name)
+                }));
+            }
+            zones
+        });
+        Look {
+            source: source.to_owned(),
+            time: None,
+            host,
+            counters,
+            zones,
+            drift,
+            unsettled,
+            unsettled_by_zone,
+            sites,
+            unread,
+            notes,
+        }
+    }
+}
+
+/// Frames on per-CPU lists of each zone.
+fn per_cpu(host: &Host) -> Vec<Option<u64>> {
+    host.zones.iter().map(|z| z.pcp).collect()
+}
+
+/// As another reading has it.
+fn per_cpu_of(host: &Host, info: &ZoneInfo) -> Vec<Option<u64>> {
+    let of = |z: &crate::host::Zone| whole::pcp_pages(info.zone(z.node, &z.name)?);
+    host.zones.iter().map(of).collect()
+}
+
+/// The mean of several readings, and half of what all together differ by.
+fn mean(lists: &[Vec<Option<u64>>], zones: usize) -> (Vec<Option<u64>>, u64) {
+    let of = |zone: usize| {
+        let all: Option<Vec<u64>> = lists.iter().map(|l| *l.get(zone)?).collect();
+        let all = all?;
+        let n = all.len() as u64;
+        Some(all.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)) / n.max(1))
+    };
+    let sum = |l: &Vec<Option<u64>>| {
+        let told = l.iter().flatten();
+        told.fold(0, |sum: u64, n| sum.saturating_add(*n))
+    };
+    let most = lists.iter().map(sum).max().unwrap_or(0);
+    let least = lists.iter().map(sum).min().unwrap_or(0);
+    ((0..zones).map(of).collect(), (most - least).div_ceil(2))
+}
+
+/// Half of what several readings of each zone differ by.
+fn off_by(lists: &[Vec<Option<u64>>], zones: usize) -> Vec<u64> {
+    let of = |zone: usize| {
+        let told = || lists.iter().filter_map(|l| *l.get(zone)?);
+        let most = told().max().unwrap_or(0);
+        (most - told().min().unwrap_or(0)).div_ceil(2)
+    };
+    (0..zones).map(of).collect()
+}
+
+/// Events between two readings.
+fn events(
+    before: &Option<VmStat>,
+    after: &Option<VmStat>,
+    is_one: impl Fn(&str) -> bool,
+) -> Option<u64> {
+    let sum = |stat: &VmStat| {
+        let of = stat.counters.iter().filter(|(name, _)| is_one(name));
+        let mut all = of.map(|(_, n)| n).peekable();
+        all.peek()?;
+        Some(all.fold(0, u64::saturating_add))
+    };
+    sum(after.as_ref()?)?.checked_sub(sum(before.as_ref()?)?)
+}

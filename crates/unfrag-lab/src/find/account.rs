@@ -1,0 +1,131 @@
+//! Looks at memory: of this host, of a copy of it, or of moments of a recording.
+//!
+//! Invariant: of several snapshots the last one with page flags is taken, unless one is named; without any flags, the last that
+//! tells uses.
+
+use super::evidence::{is_own, is_procfs};
+use super::host_files::{FlagsPace, HostFiles};
+use super::snapshots::{self, named};
+use crate::account::look::Look;
+use crate::error::{Error as LabError, Result};
+use crate::host::files::and_not_read;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use unfrag_linux::kpageflags;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::{Covered, Window};
+
+/// Files of which each tells what memory is used for.
+const TELLING: [&str; 3] = ["zoneinfo", "meminfo", "vmstat"];
+
+/// A look, and what the window of its input is.
+pub struct Looked {
+    /// The look.
+    pub look: Look,
+    /// What the window is, where one was chosen.
+    pub covered: Option<Covered>,
+}
+
+/// Looks at an input: as it is now, or at the snapshot of this name.
+///
+/// # Errors
+/// If it cannot be read, or tells nothing of what memory is used for.
+pub fn look(path: &Path, name: Option<&str>, window: &Window) -> Result<Looked> {
+    let source = snapshots::name(path);
+    if is_own(path) && !window.is_all() {
+        return Err(LabError::no_window());
+    }
+    let is_proc = !snapshots::is_stdin(path) && path.is_dir() && is_procfs(path);
+    if name.is_none() && window.is_all() && is_proc {
+        return Ok(Looked {
+            look: telling(of_procfs(path, &source), &source)?,
+            covered: None,
+        });
+    }
+    let held = snapshots::snapshots(path, window)?;
+    let snapshot = match name {
+        Some(name) => named(&held.snapshots, name, &source)?,
+        None => last(&held.snapshots).ok_or_else(|| {
+            let help = format!(
+                "give /proc, a copy of it with zoneinfo and kpageflags, or an .unfrag file{}",
+                and_not_read(&held.not_read)
+            );
+            LabError::lacking("no snapshot in it tells what memory is used for")
+                .help(help)
+                .in_file(source.as_ref())
+        })?,
+    };
+    let place = match held.snapshots.len() {
+        1 => source.clone(),
+        _ => format!("{source}, snapshot {}", snapshot.name),
+    };
+    let mut look = Look::of_snapshot(&place, snapshot);
+    held.snapshots.iter().for_each(|s| look.host.learn(s));
+    look.unread.extend(held.not_read);
+    Ok(Looked {
+        look: telling(look, &source)?,
+        covered: held.covered,
+    })
+}
+
+/// Looks at this host twice, so many seconds apart.
+///
+/// # Errors
+/// If it is not this host, or as [`look`].
+pub fn two_looks(path: &Path, seconds: f64) -> Result<(Look, Look)> {
+    if !is_own(path) {
+        return Err(LabError::question(
+            "a host is looked at again as time goes by, and this is a copy",
+        )
+        .help("give two inputs, or two snapshots of one"));
+    }
+    let begin = Instant::now();
+    let all = Window::default();
+    let mut before = look(path, None, &all)?.look;
+    let since = begin.elapsed();
+    thread::sleep(Duration::from_secs_f64(seconds).saturating_sub(since));
+    let second = begin.elapsed();
+    let mut after = look(path, None, &all)?.look;
+    before.source = "the first look".to_owned();
+    before.time = Some(0);
+    after.time = Some(u64::try_from(second.as_nanos()).unwrap_or(u64::MAX));
+    Ok((before, after))
+}
+
+fn of_procfs(path: &Path, source: &str) -> Look {
+    let is_own = is_own(path);
+    let files = HostFiles {
+        proc: path,
+        is_own,
+        flags: FlagsPace::AtOnce,
+    };
+    match is_own {
+        true => Look::live(source, &files),
+        false => Look::copy(source, &files),
+    }
+}
+
+fn telling(look: Look, source: &str) -> Result<Look> {
+    if look.tells() {
+        return Ok(look);
+    }
+    let help = format!(
+        "zoneinfo and kpageflags tell it, or meminfo{}",
+        and_not_read(&look.unread)
+    );
+    Err(
+        LabError::lacking("it does not tell what memory is used for")
+            .help(help)
+            .in_file(source.as_ref()),
+    )
+}
+
+/// The last snapshot with page flags, or else the last that tells something.
+fn last(all: &[Snapshot]) -> Option<&Snapshot> {
+    let has = |s: &Snapshot, file: &str| s.content(file).is_some();
+    let with_flags = |s: &&Snapshot| has(s, kpageflags::NAME) && has(s, "zoneinfo");
+    all.iter()
+        .rfind(with_flags)
+        .or_else(|| all.iter().rfind(|s| TELLING.iter().any(|f| has(s, f))))
+}
