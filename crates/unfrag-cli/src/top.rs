@@ -16,19 +16,20 @@ use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{self, Options, Watch};
 use unfrag_lab::top::show::Shown;
 use unfrag_lab::top::text::{self, Style};
-use unfrag_lab::top::{View, directory, replayed};
+use unfrag_lab::top::{View, directory, memory_blocks, replayed};
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::{Beginning, Window};
 
 /// Watch memory: blocks as a coloured map, rates of events, how long allocations waited
 ///
 /// Of a program's pool that writes its state into a directory (Pool::write_procfs), of a recording that is replayed,
-/// snapshot by snapshot, or of this host, which has no map. A block's colour says what is in use in it, its height how much.
+/// snapshot by snapshot, or of this host, which has a map with --blocks alone. A block's colour says what is in use in it, its height how much.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag top samples/gcc-768M.unfrag
   unfrag top samples/gcc-768M.unfrag --kernel unfrag --count 3 --json
   unfrag top --count 1
+  unfrag top --blocks --interval 10s
   unfrag top /run/my-pool")]
 pub struct Args {
     /// Directory that a pool writes to, or an .unfrag file to replay; this host if none is given
@@ -43,6 +44,10 @@ pub struct Args {
     /// Kernel to replay under; the recorded one if none is given
     #[arg(long, value_name = "NAME", value_parser = kernels(), ignore_case = true)]
     kernel: Option<String>,
+    /// Show this host's memory blocks (128 MiB), as they are unplugged: which could go, and which the kernel keeps. Reads the
+    /// flags of each frame for each picture, which needs root
+    #[arg(long)]
+    blocks: bool,
     /// Print a line of JSON for each picture
     #[arg(long)]
     json: bool,
@@ -60,6 +65,12 @@ pub fn run(args: &Args) -> Result<()> {
     let mut pictures = Pictures::new(args);
     if args.path.is_dir() {
         return follow(args, &mut pictures);
+    }
+    if args.blocks {
+        return Err(Failure::usage(
+            "--blocks says nothing about a recording",
+            "leave it out, or give no file for this host",
+        ));
     }
     let recording = recordings::streamed(
         &args.path,
@@ -109,7 +120,10 @@ fn follow(args: &Args, pictures: &mut Pictures) -> Result<()> {
     let once = pictures.height.is_none();
     let most = args.count.or(once.then_some(1)).unwrap_or(u64::MAX);
     for shown in 1..=most {
-        let view = directory::read(&args.path, begin.elapsed().as_secs_f64())?;
+        let mut view = directory::read(&args.path, begin.elapsed().as_secs_f64())?;
+        if args.blocks {
+            view.areas.push(memory_blocks::area(&args.path)?);
+        }
         pictures.show(view)?;
         if shown < most {
             sleep(Duration::from_secs_f64(args.interval));

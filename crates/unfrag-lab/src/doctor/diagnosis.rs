@@ -4,6 +4,7 @@
 
 use super::advice::{Advice, JudgedSetting, NotGiven};
 use super::atomic::AtomicRisk;
+use super::call_sites::Place;
 use super::compactor::StuckFolio;
 use super::features::Features;
 use super::forecast::Forecast;
@@ -71,6 +72,8 @@ pub struct Diagnosis {
     pub atomic: Vec<AtomicRisk>,
     /// Slab caches: those that grew most, then the largest.
     pub slabs: Vec<SlabCache>,
+    /// Places of the kernel's source that allocate: those that grew most, then the largest; `null` without allocinfo.
+    pub call_sites: Option<Vec<Place>>,
     /// Stalls, failures and compaction.
     pub work: Vec<Work>,
     /// How long the host was watched: what happened in that time is now, all else is history.

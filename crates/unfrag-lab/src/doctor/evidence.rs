@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::host::files::{self, Files, Lacking, Reader};
 use crate::host::{Host, OfSnapshot, Zone};
 use unfrag_linux::kpageflags;
-use unfrag_linux::procfs::{MemInfo, SlabInfo, VmStat, uptime};
+use unfrag_linux::procfs::{AllocInfo, MemInfo, SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Covered;
 
@@ -45,6 +45,10 @@ const LACKING: &Lacking = &Lacking {
     further: &[
         ("unusable_index", "it is not used"),
         ("extfrag_index", "it is not used"),
+        (
+            "allocinfo",
+            "places of the kernel's source that allocate not known",
+        ),
         ("uptime", "rates since boot not known"),
         ("version", "the kernel's release not known"),
     ],
@@ -93,6 +97,10 @@ pub struct Evidence {
     pub slabs: Option<SlabInfo>,
     /// An earlier reading of them, and the seconds between the two.
     pub earlier_slabs: Option<(SlabInfo, f64)>,
+    /// Bytes by the place of the kernel's source that allocated them.
+    pub sites: Option<AllocInfo>,
+    /// An earlier reading of them, and the seconds between the two.
+    pub earlier_sites: Option<(AllocInfo, f64)>,
     /// Pageblocks of each zone of the host, in its order; `None` without page flags.
     pub blocks: Option<Vec<Arc<ZoneBlocks>>>,
     /// Seconds since boot.
@@ -118,6 +126,7 @@ impl Evidence {
         let mut host = Host::read(&mut reader);
         let vmstat = reader.get("vmstat", VmStat::parse);
         let slabs = reader.get("slabinfo", SlabInfo::parse);
+        let sites = reader.get("allocinfo", AllocInfo::parse);
         let blocks = reader.stream(kpageflags::NAME, |flags| zone_blocks(&host.zones, flags));
         let uptime = reader.get("uptime", uptime::parse);
         if host.release.is_none() {
@@ -147,6 +156,7 @@ impl Evidence {
             ("meminfo", host.meminfo.as_ref().map(|f| &f.notes)),
             ("vmstat", vmstat.as_ref().map(|f| &f.notes)),
             ("slabinfo", slabs.as_ref().map(|f| &f.notes)),
+            ("allocinfo", sites.as_ref().map(|f| &f.notes)),
         ]));
         let mut numbers: Vec<u32> = host.zones.iter().map(|z| z.node).collect();
         numbers.dedup();
@@ -161,6 +171,7 @@ impl Evidence {
             nodes: nodes(&from),
             vmstat,
             slabs,
+            sites,
             blocks,
             uptime: uptime.map(|ns| ns as f64 / 1e9),
             pools: hugetlb::pools(&from, &numbers),
@@ -262,7 +273,10 @@ fn nodes(from: &dyn Files) -> Vec<(u32, MemInfo)> {
 }
 
 /// The pageblocks of each zone, from the flags of all page frames.
-fn zone_blocks(zones: &[Zone], flags: &mut dyn Read) -> unfrag_linux::Result<Vec<Arc<ZoneBlocks>>> {
+pub(crate) fn zone_blocks(
+    zones: &[Zone],
+    flags: &mut dyn Read,
+) -> unfrag_linux::Result<Vec<Arc<ZoneBlocks>>> {
     let mut readers: Vec<ZoneReader> = zones.iter().map(|z| ZoneReader::new(z.span())).collect();
     kpageflags::each(flags, |first, words| {
         for reader in &mut readers {

@@ -6,6 +6,7 @@
 use super::advice::Advice;
 use super::advice_rules;
 use super::atomic::{self, AtomicRisk};
+use super::call_sites;
 use super::diagnosis::{Diagnosis, NodeDiagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::examined::Examined;
@@ -127,6 +128,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         pinned_pages: e.pinned(),
         atomic,
         slabs: slabs::slabs(e, geometry.page_size),
+        call_sites: call_sites::call_sites(e),
         work: work::work(e),
         watched: watch.watched(),
         history: vec![],

@@ -2,7 +2,7 @@
 //!
 //! Since 5.x `removable` says only that the kernel can unplug at all, so what keeps a block is read from page flags.
 //!
-//! Invariant: without page flags of all of a block nothing is said of it.
+//! Invariant: without page flags of all of a block nothing is said of it, and what has no flag keeps its block.
 
 use super::frames::{BLOCK_FRAMES, FrameUse};
 use super::zone_blocks::ZoneBlocks;
@@ -21,6 +21,34 @@ pub struct MemoryBlocks {
     pub online: Vec<u64>,
 }
 
+/// A block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Block {
+    /// Its number: that of its directory in `/sys/devices/system/memory`.
+    pub number: u64,
+    /// Pages that would have to be moved, or dropped, before it is unplugged.
+    pub to_move: u64,
+    /// Pages that are free.
+    pub free: u64,
+    /// What keeps it, with the pages of each use, most first; empty if it can go.
+    pub kept_by: Vec<(FrameUse, u64)>,
+}
+
+impl Block {
+    /// Pages that keep it.
+    pub fn kept(&self) -> u64 {
+        self.kept_by.iter().map(|(_, n)| n).sum()
+    }
+}
+
+/// What keeps a block, in words.
+pub fn name(kind: FrameUse) -> &'static str {
+    match kind {
+        FrameUse::Absent => "pages without any flag (the kernel's, or holes)",
+        kind => kind.name(),
+    }
+}
+
 /// What was found of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unpluggable {
@@ -34,10 +62,12 @@ pub struct Unpluggable {
     pub kept_by: Vec<(FrameUse, u64)>,
     /// The block with the least that keeps it: its number, pages and their use.
     pub least: Option<(u64, u64, FrameUse)>,
+    /// Each of them, in the order of their addresses.
+    pub blocks: Vec<Block>,
 }
 
 /// Reads which blocks are online, of the first `end` bytes.
-pub(super) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
+pub(crate) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
     let text = |path: &str| files::text(from, &format!("sysfs/devices/system/memory/{path}"));
     let size = u64::from_str_radix(&text("block_size_bytes")?, 16).ok();
     let size = size.filter(|n| n.is_power_of_two() && *n >= (BLOCK_FRAMES as u64) << 12)?;
@@ -48,18 +78,20 @@ pub(super) fn read(from: &dyn Files, end: Option<u64>) -> Option<MemoryBlocks> {
 }
 
 /// What keeps each of them, by the pageblocks of all zones.
-pub(super) fn unpluggable<'a>(
+pub(crate) fn unpluggable<'a>(
     memory: &MemoryBlocks,
     page_size: u64,
     zones: impl Iterator<Item = &'a ZoneBlocks> + Clone,
 ) -> Option<Unpluggable> {
     let per_block = memory.size / page_size / BLOCK_FRAMES as u64;
-    // Huge pages in use move to others; what is absent is not there to be kept.
+    // Huge pages in use move to others. Frames of an online block without any flag are the kernel's as well, or a hole, and a
+    // block with a hole cannot be unplugged.
     let keeps = [
         FrameUse::Slab,
         FrameUse::PageTables,
         FrameUse::Kernel,
         FrameUse::Reserved,
+        FrameUse::Absent,
     ];
     let mut found = Unpluggable {
         block_bytes: memory.size,
@@ -67,11 +99,13 @@ pub(super) fn unpluggable<'a>(
         can_go: 0,
         kept_by: keeps.map(|k| (k, 0)).to_vec(),
         least: None,
+        blocks: vec![],
     };
     for &number in &memory.online {
         let first = number * per_block;
         let mut kept = keeps.map(|k| (k, 0u64));
         let mut seen = false;
+        let (mut all_pages, mut free) = (0, 0);
         for zone in zones.clone() {
             let begin = zone.first_pfn / BLOCK_FRAMES as u64;
             let index = |n: u64| usize::try_from(n.saturating_sub(begin)).unwrap_or(usize::MAX);
@@ -79,6 +113,8 @@ pub(super) fn unpluggable<'a>(
                 ..index(first + per_block).min(zone.blocks.len());
             for block in &zone.blocks[range] {
                 seen = true;
+                all_pages += BLOCK_FRAMES as u64;
+                free += u64::from(block.of(FrameUse::Free) + block.of(FrameUse::PerCpu));
                 for (kind, pages) in &mut kept {
                     *pages += u64::from(block.of(*kind));
                 }
@@ -89,6 +125,14 @@ pub(super) fn unpluggable<'a>(
         }
         found.online += 1;
         let all: u64 = kept.iter().map(|(_, n)| n).sum();
+        let mut kept_by: Vec<(FrameUse, u64)> = kept.into_iter().filter(|(_, n)| *n > 0).collect();
+        kept_by.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        found.blocks.push(Block {
+            number,
+            to_move: all_pages - free - all,
+            free,
+            kept_by,
+        });
         if all == 0 {
             found.can_go += 1;
             continue;
@@ -133,5 +177,10 @@ mod tests {
         );
         assert_eq!(found.kept_by, [(FrameUse::Slab, 1)]);
         assert_eq!(found.least, Some((0, 1, FrameUse::Slab)));
+        let [kept, free] = &found.blocks[..] else {
+            panic!("{:?}", found.blocks)
+        };
+        assert_eq!((kept.kept(), kept.free, kept.to_move), (1, 1023, 0));
+        assert_eq!((free.number, free.kept(), free.free), (1, 0, 1024));
     }
 }

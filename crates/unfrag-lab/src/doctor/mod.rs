@@ -6,7 +6,7 @@
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
 //! - [`gate`]: whether so many pieces of memory of some sizes can be had, on which node, after what.
 //! - [`atomic`]: whether requests that may not wait are at risk.
-//! - [`slabs`]: which caches are large, and which grow.
+//! - [`slabs`]: which caches are large, and which grow. [`call_sites`]: places of the kernel's source likewise.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - `shortage`: whether a zone is short of memory, and whether slab is why.
 //! - [`watch`]: what was counted while the host was watched; [`history`]: what happened since boot.
@@ -24,6 +24,7 @@ mod advice_text;
 mod answer;
 mod asked;
 pub mod atomic;
+pub mod call_sites;
 pub mod compactor;
 pub mod diagnosis;
 pub mod evidence;

@@ -5,6 +5,7 @@
 use super::advice_text;
 use super::answer::what_would_tell;
 use super::atomic::AtomicRisk;
+use super::call_sites::Place;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
 use super::history;
@@ -127,6 +128,13 @@ pub fn tables(d: &Diagnosis, screen: &Screen) -> Text {
     if !d.slabs.is_empty() {
         head(&mut out, "Slab caches");
         slab_table(d, &mut out);
+    }
+    if let Some(sites) = d.call_sites.as_ref().filter(|s| !s.is_empty()) {
+        head(
+            &mut out,
+            "Places of the kernel's source that allocate (allocinfo)",
+        );
+        site_table(sites, &mut out);
     }
     if d.atomic.iter().any(|r| is_said(r, d)) {
         head(&mut out, "Requests that may not wait (GFP_ATOMIC)");
@@ -417,6 +425,25 @@ fn slab_table(d: &Diagnosis, out: &mut Text) {
             percent(s.used)
         );
         let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn site_table(sites: &[Place], out: &mut Text) {
+    let over = sites[0].over_seconds;
+    let grew = over.map_or(String::new(), |s| format!("grew in {}", duration(s)));
+    let title = format!("  {:>12} {grew:>20}  place", "memory");
+    let _ = writeln!(out, "{title}");
+    for s in sites {
+        let grown = s.grown_bytes.map_or(String::new(), |n| {
+            let sign = if n < 0 { "-" } else { "" };
+            format!("{sign}{}", bytes(n.unsigned_abs()))
+        });
+        let _ = writeln!(
+            out,
+            "  {:>12} {grown:>20}  {}",
+            bytes(s.bytes.unsigned_abs()),
+            printable(&s.place)
+        );
     }
 }
 

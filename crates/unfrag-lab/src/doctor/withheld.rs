@@ -6,7 +6,7 @@
 
 use super::evidence::Evidence;
 use super::hugetlb::{self, Pool};
-use super::memory_blocks::Unpluggable;
+use super::memory_blocks::{self, Unpluggable};
 use crate::host::{Host, Zone};
 use crate::report::number::{bytes, percent, thousands};
 use serde::Serialize;
@@ -254,7 +254,7 @@ fn kept_blocks(found: &Unpluggable) -> Option<Withheld> {
     let by: Vec<String> = found
         .kept_by
         .iter()
-        .map(|(kind, n)| format!("{} in {}", kind.name(), thousands(*n)))
+        .map(|(kind, n)| format!("{} in {}", memory_blocks::name(*kind), thousands(*n)))
         .collect();
     Some(Withheld {
         name: "memory_blocks".into(),
@@ -270,7 +270,7 @@ fn kept_blocks(found: &Unpluggable) -> Option<Withheld> {
                 1 => "1 page".into(),
                 n => format!("{} pages", thousands(n)),
             },
-            kind.name()
+            memory_blocks::name(kind)
         ),
         command: None,
     })

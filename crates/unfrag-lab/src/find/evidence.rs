@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 use unfrag_linux::Error;
 use unfrag_linux::paste::is_of_several;
-use unfrag_linux::procfs::{SlabInfo, VmStat, uptime};
+use unfrag_linux::procfs::{AllocInfo, SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::Window;
 use unfrag_linux::snapshots::KNOWN;
@@ -142,6 +142,14 @@ fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Re
     {
         e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
     }
+    let sites = |s: &Snapshot| {
+        let info = AllocInfo::parse(s.file("allocinfo")?).ok()?;
+        Some((s.time_of("allocinfo")?, info))
+    };
+    if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(sites), sites(&all[at]))
+    {
+        e.earlier_sites = Some((info, to.saturating_sub(from) as f64 / 1e9));
+    }
 }
 
 /// Files of which each alone says something of memory.
@@ -244,10 +252,11 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
     let is_own = is_own(path);
     let begin = Instant::now();
     let mut readings: Vec<(f64, Reading)> = vec![];
-    let mut slabs = None;
+    let (mut slabs, mut sites) = (None, None);
     if is_own && seconds > 0.0 {
         let parse = |name: &str| fs::read(path.join(name)).ok();
         slabs = parse("slabinfo").and_then(|t| SlabInfo::parse(&t).ok());
+        sites = parse("allocinfo").and_then(|t| AllocInfo::parse(&t).ok());
         let steps = match seconds < SHORT {
             true => 1,
             false => (seconds / EVERY).round() as u32,
@@ -283,6 +292,7 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
     {
         e.since(before.clone(), end - at);
         e.earlier_slabs = slabs.map(|s| (s, end - at));
+        e.earlier_sites = sites.map(|s| (s, end - at));
     }
     e.readings = readings
         .into_iter()

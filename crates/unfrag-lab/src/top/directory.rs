@@ -112,6 +112,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Area>, Error> {
             areas.push(Area {
                 name,
                 cells: Vec::new(),
+                block_bytes: None,
             });
         }
         let cells: Option<Vec<Cell>> = cells.as_bytes().chunks(2).map(Cell::parse).collect();

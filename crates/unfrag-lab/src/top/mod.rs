@@ -1,6 +1,6 @@
 //! Memory at a moment, for those who look on: blocks, counters, waits; of a pool that runs, of a replay, of this host.
 //!
-//! - [`directory`]: from the files of a directory, such as a pool writes.
+//! - [`directory`]: from the files of a directory, such as a pool writes. [`memory_blocks`]: the blocks that a host could unplug.
 //! - [`replayed`]: from the model of a replay.
 //! - [`text`]: a view as text, with what happened since the one before.
 //! - [`show`]: the numbers and their rates, for JSON.
@@ -8,6 +8,7 @@
 //! Invariant: a rate is a difference of two views of the same source by the time between them.
 
 pub mod directory;
+pub mod memory_blocks;
 pub mod replayed;
 pub mod show;
 pub mod text;
@@ -24,6 +25,8 @@ pub struct Area {
     pub name: String,
     /// Its blocks, in the order of their addresses.
     pub cells: Vec<Cell>,
+    /// Bytes in one, where that is no pageblock.
+    pub block_bytes: Option<u64>,
 }
 
 /// Memory at a moment.

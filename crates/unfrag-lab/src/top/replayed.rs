@@ -55,6 +55,7 @@ pub fn view(
         view.areas.push(Area {
             name: format!("Node {}, zone {}", config.node.0, config.kind.name()),
             cells,
+            block_bytes: None,
         });
         let free = inside.zone(zone).nr_free;
         view.free.resize(view.free.len().max(free.len()), 0);

@@ -99,7 +99,8 @@ fn together(cells: &[Cell]) -> Cell {
 
 fn map(view: &View, area: &Area, style: &Style, out: &mut Text) {
     let areas = view.areas.len();
-    let block = view.sizes.bytes(1 << view.sizes.pageblock_order);
+    let pageblock = view.sizes.bytes(1 << view.sizes.pageblock_order);
+    let block = area.block_bytes.unwrap_or(pageblock);
     let screen = &style.screen;
     let room = screen.width * (style.rows / areas).max(1);
     let each = area.cells.len().div_ceil(room).max(1);
@@ -186,6 +187,7 @@ mod tests {
             areas: vec![Area {
                 name: "Node 0".into(),
                 cells: ["--", "..", "m8", "m1", "u2", "r5"].map(cell).into(),
+                block_bytes: None,
             }],
             free: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
             frames: Some(2560),

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 use unfrag_lab::doctor::withheld::Withheld;
-use unfrag_lab::doctor::{Diagnosis, Evidence, examine};
-use unfrag_linux::kpageflags::{BUDDY, PageFlags, SLAB};
+use unfrag_lab::doctor::{Diagnosis, Evidence, Examined, examine, map, text};
+use unfrag_lab::report::screen::Screen;
+use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
 
 /// 20 MiB in each of two zones, half of each free in whole blocks.
 fn zone(name: &str, start: u64, cma: u64) -> String {
@@ -41,13 +42,15 @@ impl Files {
     }
 
     fn examined(&self) -> Diagnosis {
+        self.seen().diagnosis
+    }
+
+    fn seen(&self) -> Examined {
         let read = |name: &str| {
             let file = self.0.get(name).cloned();
             file.ok_or_else(|| io::ErrorKind::NotFound.into())
         };
-        examine(&Evidence::read("here", read).unwrap())
-            .unwrap()
-            .diagnosis
+        examine(&Evidence::read("here", read).unwrap()).unwrap()
     }
 }
 
@@ -239,6 +242,48 @@ fn memory_blocks_are_kept_by_what_their_page_flags_show() {
         "{}",
         w.text
     );
+}
+
+#[test]
+fn the_map_shows_each_memory_block_and_what_keeps_it() {
+    // Four blocks of 4 MiB: free; slab in it; in use, and all of it moves; a pageblock without any flag, which may be the
+    // kernel's.
+    let mut words = vec![BUDDY; 4096];
+    words[1500] = SLAB;
+    words[2100] = LRU | ANON;
+    words[3072..3584].fill(0);
+    let mut files = Files::sound().with("sysfs/devices/system/memory/block_size_bytes", "400000\n");
+    for n in 0..4 {
+        let state = format!("sysfs/devices/system/memory/memory{n}/state");
+        files = files.with(&state, "online\n");
+    }
+    files
+        .0
+        .insert("kpageflags".into(), PageFlags { words }.write());
+    let x = files.seen();
+    let found = x.diagnosis.memory_blocks.as_ref().unwrap();
+    assert_eq!((found.online, found.can_go), (4, 2));
+    let kept: Vec<u64> = found.blocks.iter().map(|b| b.kept()).collect();
+    assert_eq!(kept, [0, 1, 0, 512]);
+    assert_eq!(found.blocks[2].to_move, 1);
+    let drawn = map::terminal(&x, &Screen::default()).into_string();
+    assert!(drawn.contains("2 of 4 could go"), "{drawn}");
+    assert!(drawn.contains("\n.Suk  from block 0\n"), "{drawn}");
+    assert!(map::html(&x).contains("2 of 4 could go"));
+}
+
+#[test]
+fn places_of_the_source_that_allocate_are_in_the_tables() {
+    let text = "allocinfo - version: 1.0\n#     <size>  <calls> <tag info>\n     4194304     1024 drivers/x.c:7 [x] func:x_alloc\n";
+    let x = Files::sound().with("allocinfo", text).seen();
+    let sites = x.diagnosis.call_sites.as_ref().unwrap();
+    assert_eq!((sites[0].bytes, sites[0].grown_bytes), (4 << 20, None));
+    let tables = text::tables(&x.diagnosis, &Screen::default()).into_string();
+    assert!(
+        tables.contains("4 MiB") && tables.contains("drivers/x.c:7 [x] func:x_alloc"),
+        "{tables}"
+    );
+    assert_eq!(Files::sound().examined().call_sites, None);
 }
 
 #[test]

@@ -269,6 +269,20 @@ class Pool(Part):
     """Of each node, by number: total and free."""
 
 
+class MemoryBlock(Part):
+    """A block in which memory is unplugged."""
+
+    __slots__ = ()
+    number: int
+    """Its number: that of its directory in ``/sys/devices/system/memory``."""
+    to_move: int
+    """Pages that would have to be moved, or dropped, before it is unplugged."""
+    free: int
+    """Pages that are free."""
+    kept_by: list[tuple[FrameUse, int]]
+    """What keeps it, with the pages of each use, most first; empty if it can go."""
+
+
 class Unpluggable(Part):
     """What was found of them."""
 
@@ -283,6 +297,8 @@ class Unpluggable(Part):
     """What keeps the others: a use, and the blocks that it is in; most first."""
     least: tuple[int, int, FrameUse] | None
     """The block with the least that keeps it: its number, pages and their use."""
+    blocks: list[MemoryBlock]
+    """Each of them, in the order of their addresses."""
 
 
 class SlabCache(Part):
@@ -297,6 +313,22 @@ class SlabCache(Part):
     """Share of its object slots in use, 0 to 1."""
     grown_pages: int | None
     """Pages by which it grew since the earlier reading, negative if it shrank; ``None`` with only one."""
+    over_seconds: float | None
+    """Seconds between the two readings."""
+
+
+class Place(Part):
+    """A place of the kernel's source that allocates."""
+
+    __slots__ = ()
+    place: str
+    """As allocinfo writes it, such as ``mm/slub.c:2480 func:alloc_slab_page``."""
+    bytes: int
+    """Bytes that it holds."""
+    calls: int
+    """Allocations that it holds."""
+    grown_bytes: int | None
+    """Bytes by which that grew since the earlier reading, negative if it shrank; ``None`` with only one."""
     over_seconds: float | None
     """Seconds between the two readings."""
 
@@ -585,6 +617,8 @@ class Diagnosis(Answer):
     """Requests that may not wait."""
     slabs: list[SlabCache]
     """Slab caches: those that grew most, then the largest."""
+    call_sites: list[Place] | None
+    """Places of the kernel's source that allocate: those that grew most, then the largest; ``None`` without allocinfo."""
     work: list[Work]
     """Stalls, failures and compaction."""
     watched: Watched

@@ -5,6 +5,7 @@
 //! - [`html`]: one page that opens without a network.
 
 mod cell;
+mod memory_blocks;
 mod page;
 mod terminal;
 

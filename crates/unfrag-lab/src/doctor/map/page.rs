@@ -3,6 +3,7 @@
 //! Invariant: the page loads nothing, and nothing from the evidence reaches it unescaped.
 
 use super::cell::{CELLS, Cell, cell, totals};
+use super::memory_blocks;
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::FrameUse;
 use crate::doctor::text;
@@ -104,6 +105,14 @@ fn zones(x: &Examined) -> String {
             escape(&z.zone),
             escape(&z.verdict),
             escape(&z.zone)
+        );
+    }
+    if let Some(found) = &x.diagnosis.memory_blocks {
+        let text = memory_blocks::terminal(found, x.diagnosis.page_size, &Screen::default());
+        let _ = writeln!(
+            out,
+            "<section><h2>Memory blocks</h2><pre>{}</pre></section>",
+            escape_lines(&text)
         );
     }
     out

@@ -4,6 +4,7 @@
 //! neighbours drawn as the worst among them, and the heading says of how many.
 
 use super::cell::{CELLS, Cell, cell, totals};
+use super::memory_blocks;
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::BLOCK_FRAMES;
 use crate::report::number::{bytes, thousands};
@@ -48,6 +49,14 @@ pub fn terminal(x: &Examined, screen: &Screen) -> Text {
         out.push('\n');
     }
     legend(x, screen, &mut out);
+    if let Some(found) = &x.diagnosis.memory_blocks {
+        out.push('\n');
+        out.append(&memory_blocks::terminal(
+            found,
+            x.diagnosis.page_size,
+            screen,
+        ));
+    }
     out
 }
 
