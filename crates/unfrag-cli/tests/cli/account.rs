@@ -229,13 +229,13 @@ fn a_leak_is_what_grew_between_two_looks() {
     .lay_out(&path("other"), true);
     fails(
         &["account", before, path("other").to_str().unwrap()],
-        1,
+        2,
         &["not of one host", "help:"],
     );
     Host::new(10).lay_out(&path("bare"), false);
     fails(
         &["account", before, path("bare").to_str().unwrap()],
-        1,
+        2,
         &["has no", "page flags"],
     );
 }
@@ -271,7 +271,7 @@ fn what_cannot_be_told_is_an_error_with_a_way_out() {
     let path = dir.path().to_str().unwrap();
     fails(&["account", path], 1, &["help:", "/proc"]);
     fails(&["account", "no-such-file"], 1, &["no-such-file"]);
-    fails(&["account", FRAGMENTED, "--every", "1s"], 1, &["help:"]);
+    fails(&["account", FRAGMENTED, "--every", "1s"], 2, &["help:"]);
     let three = ["--snapshot", "a", "--snapshot", "b", "--snapshot", "c"];
     let words = [&["account", FRAGMENTED][..], &three].concat();
     fails(&words, 2, &["more than two"]);
