@@ -12,7 +12,7 @@ use shuttle::thread;
 use std::ptr::NonNull;
 use support::{Eras, Memory};
 use unfrag::Gfp;
-use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, NoMemory, Rules, SlabConfig, Slabs};
+use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, Rules, SlabConfig, Slabs};
 
 const THREADS: u16 = 3;
 
@@ -77,19 +77,19 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
                 for round in 0..3u64 {
                     for i in 0..5u64 {
                         let object = match (t, i) {
-                            (2, 3) => cache.alloc_without_cpu(Gfp::KERNEL),
+                            (2, 3) => cache.alloc_without_cpu(Gfp::KERNEL).ok(),
                             (1, 2) => {
                                 let mut two = [std::ptr::NonNull::dangling(); 2];
                                 match cache.alloc_some_without_cpu(Gfp::KERNEL, &mut two) {
-                                    0 => Err(NoMemory),
-                                    1 => Ok(two[0]),
+                                    0 => None,
+                                    1 => Some(two[0]),
                                     _ => {
                                         unsafe { cache.free_bulk_without_cpu(&two[1..]) }.unwrap();
-                                        Ok(two[0])
+                                        Some(two[0])
                                     }
                                 }
                             }
-                            _ => cache.alloc(&cpu, Gfp::KERNEL),
+                            _ => cache.alloc(&cpu, Gfp::KERNEL).ok(),
                         };
                         let object = object.unwrap();
                         let value = u64::from(t) << 32 | round << 16 | i;

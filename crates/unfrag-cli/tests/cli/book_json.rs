@@ -27,6 +27,7 @@ fn printed() -> Vec<Value> {
             "--json",
         ],
         &["inspect", frag, "--json"],
+        &["account", frag, "--json"],
         &["explain", LOG, "--json"],
         &["blame", "samples/gcc-768M.unfrag", "--json"],
         &["summary", "samples/gcc-768M.unfrag", "--json"],
