@@ -76,13 +76,6 @@ pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
 
 fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
     let was = account(before);
-    if was.page_size != now.page_size || was.exist != now.exist || was.spanned != now.spanned {
-        return Err(Error::question(format!(
-            "{} has {} frames and {} has {}: they are not of one host, or memory came or went between them",
-            was.source, was.exist, now.source, now.exist
-        ))
-        .help("give two looks at one host, or ask of each by itself"));
-    }
     if was.basis != now.basis {
         let (with, without) = match was.basis {
             Basis::PageFlags => (&was.source, &now.source),
@@ -92,6 +85,13 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
             "{with} has page flags and {without} has none, so their uses cannot be compared"
         ))
         .help("compare two with page flags (root; `unfrag snapshot`), or two without"));
+    }
+    if was.page_size != now.page_size || was.exist != now.exist || was.spanned != now.spanned {
+        return Err(Error::question(format!(
+            "{} has {} frames and {} has {}: they are not of one host, or memory came or went between them",
+            was.source, was.exist, now.source, now.exist
+        ))
+        .help("give two looks at one host, or ask of each by itself"));
     }
     let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
     let uses = Use::ALL.iter().map(|&kind| UseGrowth {
