@@ -212,6 +212,45 @@ static void free_again_here(void) {
   free(p);
 }
 
+// The system had the pages of free memory back, and they are a slab again: an object that nobody has since is free still.
+// Near: one that came to the magazine with another; else one that is in the slab.
+static void free_again_reopened(size_t size, int near) {
+  size_t count = 16000000 / size;
+  char **all = malloc(count * sizeof *all), *again = NULL;
+  for (size_t i = 0; i < count; i++)
+    memset(all[i] = malloc(size), 1, size);
+  for (size_t i = 0; i < count; i++)
+    free(all[i]);
+  malloc_trim(0);
+  char *one = malloc(size);
+  for (size_t i = 0; i < count; i++)
+    if (near ? all[i] == one + malloc_usable_size(one)
+             : all[i] > one && (uintptr_t)all[i] / 4096 == (uintptr_t)one / 4096 && all[i] > again)
+      again = all[i];
+  CHECK(again);
+  free(again);
+}
+
+// Behind the last object of a slab there is less than one more, which nobody ever gets.
+static void free_tail(size_t size) {
+  enum { COUNT = 400 };
+  static char *all[COUNT];
+  size_t usable = 0;
+  for (int i = 0; i < COUNT; i++)
+    usable = malloc_usable_size(all[i] = malloc(size));
+  for (int i = 0; i < COUNT; i++) {
+    char *tail = all[i] + usable, *next = NULL;
+    for (int k = 0; k < COUNT; k++)
+      if (all[k] > all[i] && (!next || all[k] < next))
+        next = all[k];
+    if (!next || next - all[i] > 2 * usable || (next - all[i]) % usable == 0)
+      continue;
+    free(tail);
+    return;
+  }
+  CHECK(!"a tail");
+}
+
 // Blocks that threads give each other: a place holds a block, whose first word is its length.
 #define PLACES 4096
 static _Atomic(size_t *) places[PLACES];
@@ -528,6 +567,12 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "zeros")) zeros();
   else if (!strcmp(part, "free_again") && argc > 3) free_again(atoi(argv[2]), atoi(argv[3]));
   else if (!strcmp(part, "free_again_here")) free_again_here();
+  else if (!strcmp(part, "free_again_reopened") && argc > 3) free_again_reopened(atoi(argv[2]), atoi(argv[3]));
+  else if (!strcmp(part, "free_tail") && argc > 2) free_tail(atoi(argv[2]));
+  else if (!strcmp(part, "free_neighbour") && argc > 2) {
+    char *p = malloc(atoi(argv[2]));
+    free(p + malloc_usable_size(p));
+  }
   else if (!strcmp(part, "free_in_object") && argc > 3) {
     char *p = malloc(atoi(argv[2]));
     free(p + atoi(argv[3]));

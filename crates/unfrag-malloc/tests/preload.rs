@@ -147,6 +147,30 @@ fn a_second_free_is_found_wherever_the_memory_is() {
 }
 
 #[test]
+fn a_free_of_memory_that_nobody_has_is_found_though_the_system_had_it_back_or_nobody_ever_had_it() {
+    let message = "free of memory that is not in use";
+    for size in [16, 64, 200, 1024, 1792, 4096, 8192] {
+        ends(&format!("free_again_reopened {size} 1"), message);
+    }
+    for size in [16, 64, 200] {
+        ends(&format!("free_again_reopened {size} 0"), message);
+    }
+    for size in [16, 32, 200, 1024, 1792, 8192, 65_536, 1 << 20] {
+        ends(&format!("free_neighbour {size}"), message);
+    }
+}
+
+#[test]
+fn a_free_behind_the_last_object_of_a_slab_is_found() {
+    for size in [48, 112, 320, 448, 1792, 5120, 14_336, 28_672] {
+        ends(
+            &format!("free_tail {size}"),
+            "free of memory that is not in use",
+        );
+    }
+}
+
+#[test]
 fn a_free_inside_an_object_is_found() {
     for (size, inside) in [
         (17, 16),

@@ -302,8 +302,12 @@ impl Front {
             let count = self.store.fetch(class, some);
             // The first is taken first.
             for (place, object) in some[..count].iter().rev().enumerate() {
-                // SAFETY: there is room for a batch.
-                unsafe { magazine.room.add(place).write(*object) };
+                // A program that wrote to it when it was free took its mark away.
+                // SAFETY: it is nobody's, two words long, and there is room for a batch.
+                unsafe {
+                    self.secret.set(*object);
+                    magazine.room.add(place).write(*object);
+                }
             }
             magazine.count.set(count as u32);
         }

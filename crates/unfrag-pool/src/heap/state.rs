@@ -5,7 +5,6 @@ use super::depot::Depot;
 use super::fork;
 use super::fronts::Fronts;
 use super::ground::leak;
-use super::mark::Secret;
 use super::pages::HeapPages;
 use super::store::Store;
 use std::ptr::null_mut;
@@ -89,7 +88,7 @@ impl State {
         Some(State {
             fronts: Fronts::new(),
             store: Store {
-                secret: Secret::new(),
+                secret: pages.secret,
                 depot: Depot::new()?,
                 pages,
                 slabs,
