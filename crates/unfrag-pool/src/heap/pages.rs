@@ -4,8 +4,8 @@
 //! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many; where the process
 //! has a limit of addresses, their addresses too, and at once.
 //!
-//! Invariants: the entry of a frame of a slab of a class says so, and how many frames of the slab lie before it; the entry at the
-//! first frame of a run has the run's class or length, and [`APART`] stands where a mapping of its own begins that lies within the
+//! Invariants: the entry of a frame of a slab where an object of a class begins says so, and how many frames of the slab lie before
+//! it; the entry at the first frame of a run has the run's class or length, and [`APART`] stands where a mapping of its own begins that lies within the
 //! window; all other entries are 0. No system call that takes memory back is made with the lock held.
 
 use super::classes::{
