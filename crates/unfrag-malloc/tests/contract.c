@@ -280,6 +280,26 @@ static void threads(int count, void *(*f)(void *)) {
     pthread_join(all[i], NULL);
 }
 
+// A free leaves errno as it is, though the thread waits for others in it, or calls the system.
+static void *frees_with_errno(void *of) {
+  uint64_t seed = (uintptr_t)of;
+  for (int round = 0; round < 4000; round++) {
+    void *all[40];
+    for (int i = 0; i < 40; i++)
+      all[i] = malloc(round % 100 == 99 && i < 2 ? 40 << 20 : i < 20 ? 500 : 40000 + next(&seed) % 200000);
+    for (int i = 0; i < 40; i++) {
+      errno = 199;
+      free(all[i]);
+      CHECK(errno == 199);
+    }
+    void *p;
+    errno = 199;
+    CHECK(posix_memalign(&p, 64, 40000 + next(&seed) % 200000) == 0 && errno == 199);
+    free(p);
+  }
+  return NULL;
+}
+
 static long resident(void) {
   long pages = 0;
   FILE *f = fopen("/proc/self/statm", "r");
@@ -561,6 +581,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "aligned")) aligned();
   else if (!strcmp(part, "refusals")) refusals();
   else if (!strcmp(part, "threads")) threads(40, exchange);
+  else if (!strcmp(part, "frees_with_errno")) threads(6, frees_with_errno);
   else if (!strcmp(part, "many_threads")) many_threads();
   else if (!strcmp(part, "odd_alignments")) odd_alignments();
   else if (!strcmp(part, "info")) info();

@@ -78,6 +78,11 @@ fn forty_threads_exchange_memory() {
 }
 
 #[test]
+fn a_free_leaves_errno_as_it_is() {
+    holds("frees_with_errno");
+}
+
+#[test]
 fn threads_that_ended_leave_nothing() {
     holds("many_threads");
 }

@@ -38,7 +38,7 @@ pub use stats::HeapStats;
 use crate::space::FRAME_BYTES;
 use classes::{MOST, MOST_OBJECT, bytes_of, class_of};
 use front::Front;
-use ground::misuse;
+use ground::{Errno, misuse};
 use pages::{MOST_RUN, Place};
 use state::State;
 use std::alloc::{GlobalAlloc, Layout};
@@ -297,6 +297,7 @@ static AT_EXIT: extern "C" fn() = {
 #[cold]
 #[inline(never)]
 unsafe fn free_elsewhere(memory: NonNull<u8>) {
+    let _errno = Errno::keep();
     let Some(state) = State::get() else {
         misuse("free of memory of no heap", memory);
     };
