@@ -632,6 +632,24 @@ int main(int argc, char **argv) {
   } else if (!strcmp(part, "size_foreign")) {
     static char here[8192];
     malloc_usable_size((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));
+  } else if (!strcmp(part, "free_mapping_twice")) {
+    char *p = malloc(50 << 20);
+    free(p);
+    free(p);
+  } else if (!strcmp(part, "free_in_mapping")) {
+    free((char *)malloc(50 << 20) + 4096);
+  } else if (!strcmp(part, "free_moved_mapping")) {
+    char *p = malloc(50 << 20);
+    CHECK(realloc(p, (size_t)300 << 20) != p || (p += 4096));
+    free(p);
+  } else if (!strcmp(part, "free_behind_gap")) {
+    char *p = own_mapping(NULL, 3 * 4096, 0);
+    CHECK(p != MAP_FAILED && munmap(p, 4096) == 0);
+    free(p + 4096);
+  } else if (!strcmp(part, "free_nowhere")) {
+    free((void *)4096);
+  } else if (!strcmp(part, "resize_nowhere")) {
+    void *p = realloc((void *)4096, 50 << 20);
   } else if (!strcmp(part, "free_odd")) {
     static char here[8192];
     free(here + 4097);

@@ -1,7 +1,8 @@
 //! A process that forks: the child gets the heap as no other thread is at work on what a lock guards.
 //!
-//! Order of the locks: fronts, depot, the caches' token, slab caches, pages.
+//! Order of the locks: fronts, depot, the caches' token, slab caches, pages, mappings.
 
+use super::big::{self, Big};
 use super::fronts::{self, Fronts};
 use super::store::Store;
 use super::{depot, pages};
@@ -12,6 +13,7 @@ use unfrag_slab::{Cpu, HeldLocks};
 /// All locks of the heap.
 struct Held {
     // Freed in this order.
+    _big: big::Held,
     _pages: pages::Held,
     _slabs: HeldLocks<'static>,
     _cpu: MutexGuard<'static, Cpu<'static>>,
@@ -31,13 +33,14 @@ static FORKING: Forking = Forking(UnsafeCell::new(None));
 struct Parts {
     fronts: &'static Fronts,
     store: &'static Store,
+    big: &'static Big,
 }
 
 static PARTS: OnceLock<Parts> = OnceLock::new();
 
 /// Has the C library call this module at each fork.
-pub(super) fn watch(fronts: &'static Fronts, store: &'static Store) {
-    if PARTS.set(Parts { fronts, store }).is_err() {
+pub(super) fn watch(fronts: &'static Fronts, store: &'static Store, big: &'static Big) {
+    if PARTS.set(Parts { fronts, store, big }).is_err() {
         return;
     }
     // SAFETY: the functions keep to what may be done around a fork. Without them the process works until it forks.
@@ -50,8 +53,10 @@ unsafe extern "C" fn before() {
     let depot = parts.store.depot.hold();
     let cpu = parts.store.hold();
     let slabs = parts.store.slabs.hold_locks();
+    let pages = parts.store.pages.hold();
     let held = Held {
-        _pages: parts.store.pages.hold(),
+        _big: parts.big.hold(),
+        _pages: pages,
         _slabs: slabs,
         _cpu: cpu,
         _depot: depot,

@@ -50,7 +50,7 @@ impl State {
                 Some(state) => {
                     // Pairs with the loads here and in `get`.
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
-                    fork::watch(&state.fronts, &state.store);
+                    fork::watch(&state.fronts, &state.store, &state.big);
                 }
                 None => PROGRESS.store(FAILED, Ordering::Relaxed),
             }
@@ -95,7 +95,7 @@ impl State {
                 sizes: sizes.ok()?,
                 cpu: Mutex::new(slabs.cpu(0).ok()?),
             },
-            big: Big::default(),
+            big: Big::new(),
         })
     }
 }
