@@ -93,6 +93,33 @@ fn a_child_of_a_program_with_threads_has_a_heap_that_works() {
 }
 
 #[test]
+fn a_library_that_allocates_in_functions_of_a_fork_from_before_the_first_allocation_does_not_hang() {
+    let dir = EmptyDir::new().expect("a directory");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/early_fork.c");
+    let cc = |name: &str, options: &[&str]| {
+        let to = dir.0.join(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-fno-builtin", "-pthread", "-o"]).arg(&to);
+        cc.arg(source).args(options).current_dir(&dir.0);
+        assert!(cc.status().expect("a C compiler").success());
+        to
+    };
+    cc("libearly.so", &["-DLIBRARY", "-shared", "-fPIC"]);
+    let rpath = format!("-Wl,--no-as-needed,-rpath,{}", dir.0.display());
+    let program = cc("early", &[&rpath, "-L.", "-learly"]);
+    let program = program.to_str().expect("a name");
+    let out = command(program, Some(&library()), &dir.0)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.success() && out.stdout == b"holds\n",
+        "{} {said}",
+        out.status
+    );
+}
+
+#[test]
 fn a_child_of_a_program_that_trims_can_trim_and_have_threads() {
     holds("forks_and_trims");
 }

@@ -48,9 +48,10 @@ impl State {
         if begun.is_ok() {
             match State::new().and_then(leak) {
                 Some(state) => {
+                    fork::guard(&state.fronts, &state.store, &state.big);
                     // Pairs with the loads here and in `get`.
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
-                    fork::watch(&state.fronts, &state.store, &state.big);
+                    fork::watch();
                 }
                 None => PROGRESS.store(FAILED, Ordering::Relaxed),
             }
