@@ -514,6 +514,23 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_several_blocks_take_what_the_system_has_back_before_more_addresses() {
+        let pages = heap(2, 1);
+        for size in [3 << 20, 5 << 20, MOST_RUN] {
+            let mut first = None;
+            for _ in 0..5 {
+                let all = runs(&pages, size, 12);
+                for (run, _) in all {
+                    assert!(pages.free_run(run));
+                }
+                pages.release(0);
+                let usable = pages.stats().usable_bytes;
+                assert_eq!(*first.get_or_insert(usable), usable, "{size}");
+            }
+        }
+    }
+
+    #[test]
     fn slab_caches_start_in_a_heap_that_is_longer_than_their_reach() {
         for gigabytes in [REACH - 1, REACH, REACH + 1, 4 * REACH] {
             let pages = heap(gigabytes, REACH);
