@@ -231,6 +231,21 @@ static void free_again_reopened(size_t size, int near) {
   free(again);
 }
 
+// Each second object is free, and lies in its slab; the others are written to, with a byte too much.
+static void write_behind(size_t size) {
+  enum { COUNT = 2000 };
+  static char *all[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    all[i] = malloc(size);
+  for (int i = 0; i < COUNT; i += 2)
+    free(all[i]);
+  malloc_trim(0);
+  for (int i = 1; i < COUNT; i += 2)
+    memset(all[i], 0x41, malloc_usable_size(all[i]) + 1);
+  for (int i = 0; i < COUNT; i += 2)
+    all[i] = malloc(size);
+}
+
 // Behind the last object of a slab there is less than one more, which nobody ever gets.
 static void free_tail(size_t size) {
   enum { COUNT = 400 };
@@ -589,6 +604,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "free_again") && argc > 3) free_again(atoi(argv[2]), atoi(argv[3]));
   else if (!strcmp(part, "free_again_here")) free_again_here();
   else if (!strcmp(part, "free_again_reopened") && argc > 3) free_again_reopened(atoi(argv[2]), atoi(argv[3]));
+  else if (!strcmp(part, "write_behind") && argc > 2) write_behind(atoi(argv[2]));
   else if (!strcmp(part, "free_tail") && argc > 2) free_tail(atoi(argv[2]));
   else if (!strcmp(part, "free_neighbour") && argc > 2) {
     char *p = malloc(atoi(argv[2]));

@@ -203,6 +203,16 @@ fn a_free_behind_the_last_object_of_a_slab_is_found() {
 }
 
 #[test]
+fn a_byte_that_is_written_behind_an_object_over_a_free_one_in_its_slab_is_found() {
+    for size in [16, 64, 200, 1024, 8192] {
+        ends(
+            &format!("write_behind {size}"),
+            "write to memory that is not in use",
+        );
+    }
+}
+
+#[test]
 fn a_free_inside_an_object_is_found() {
     for (size, inside) in [
         (17, 16),

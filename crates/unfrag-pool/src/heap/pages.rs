@@ -11,7 +11,7 @@
 use super::classes::{
     CLASSES, MOST_OBJECT, bytes_of, class_of, divisor_of, frames_of, is_multiple,
 };
-use super::ground::system_memory;
+use super::ground::{misuse, system_memory};
 use super::mark::Secret;
 use super::stats::HeapStats;
 use super::stock::{MOST_GIGABYTES, REACH, RUN, Stock};
@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag::{MigrateType, Order, Pfn};
-use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
+use unfrag_slab::{Fault, FaultKind, FrameEntry, PageRequest, Pages};
 
 /// The largest request that gets a run, in bytes.
 pub(super) const MOST_RUN: usize = 32 << 20;
@@ -318,7 +318,14 @@ unsafe impl Pages for HeapPages {
         }
     }
 
-    fn fault(&self, _fault: &Fault) {}
+    fn fault(&self, fault: &Fault) {
+        // What a free finds, the caller of the free reports.
+        if fault.kind == FaultKind::Link
+            && let Some(at) = NonNull::new(std::ptr::without_provenance_mut(fault.object))
+        {
+            misuse("write to memory that is not in use", at);
+        }
+    }
 }
 
 #[cfg(test)]
