@@ -93,7 +93,8 @@ fn a_child_of_a_program_with_threads_has_a_heap_that_works() {
 }
 
 #[test]
-fn a_library_that_allocates_in_functions_of_a_fork_from_before_the_first_allocation_does_not_hang() {
+fn a_library_that_allocates_in_functions_of_a_fork_from_before_the_first_allocation_does_not_hang()
+{
     let dir = EmptyDir::new().expect("a directory");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/early_fork.c");
     let cc = |name: &str, options: &[&str]| {

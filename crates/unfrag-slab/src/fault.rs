@@ -100,7 +100,9 @@ impl fmt::Display for Fault {
             FaultKind::WrittenAfterFree(at) => {
                 write!(f, "someone wrote to it after it was freed, at byte {at}")
             }
-            FaultKind::Link => f.write_str("someone wrote to it when it was free, over its link to the next"),
+            FaultKind::Link => {
+                f.write_str("someone wrote to it when it was free, over its link to the next")
+            }
             FaultKind::State => f.write_str("someone overwrote the word that says if it is free"),
         }
     }
