@@ -246,8 +246,9 @@ impl HeapPages {
     /// Says where objects of a class begin in a new slab, and marks them as free: a free of one that nobody has is found before
     /// it was ever handed out.
     fn begin_objects(&self, first: u32, frames: u32, class: usize) {
-        let (bytes, end) = (bytes_of(class), frames as usize * FRAME_BYTES);
-        let Some(last) = (end / bytes).checked_sub(1).map(|n| n * bytes) else {
+        let bytes = bytes_of(class);
+        let count = frames as usize * FRAME_BYTES / bytes;
+        let Some(last) = count.checked_sub(1).map(|n| n * bytes) else {
             return;
         };
         // No object begins beyond this frame, so the entries there stay 0.
@@ -259,7 +260,7 @@ impl HeapPages {
         let start = self.window.at(first);
         // What is left behind the last object is told from one by a mark alone, which stays. Sizes and frames are multiples of
         // two words.
-        for offset in (0..behind.min(end)).step_by(bytes) {
+        for offset in (0..behind).step_by(bytes) {
             // SAFETY: the frames are new, and have two words there.
             unsafe { self.secret.set(start.add(offset)) };
         }

@@ -3,6 +3,7 @@
 
 use super::support::{Memory, few, for_ever};
 use std::alloc::{GlobalAlloc, Layout};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::atomic::Ordering;
@@ -404,8 +405,10 @@ fn a_link_that_was_written_over_is_found_and_not_followed() {
         let memory = Memory::new(1, if cfg!(miri) { 512 } else { 1024 });
         let mut table = memory.table();
         let slabs = Slabs::new(&memory.pages, &mut table, &SlabConfig::new(1)).unwrap();
+        // What lies behind the link is in use for ever, and so is the slab.
+        let slabs = ManuallyDrop::new(slabs);
         let options = CacheOptions::new("links", 512).flags(CacheFlags::NO_MERGE);
-        let cache = slabs.create(&options.design(Design::Slub)).unwrap();
+        let cache = ManuallyDrop::new(slabs.create(&options.design(Design::Slub)).unwrap());
         // One stays, so that the slab does.
         let keep = cache.alloc_without_cpu(Gfp::KERNEL).unwrap();
         let mut all = [NonNull::dangling(); OBJECTS];
@@ -427,7 +430,5 @@ fn a_link_that_was_written_over_is_found_and_not_followed() {
         }
         unsafe { cache.free_bulk_without_cpu(got) }.unwrap();
         unsafe { cache.free_without_cpu(keep) }.unwrap();
-        // What lay behind the link is in use for ever, and so is the slab.
-        std::mem::forget((cache, slabs));
     }
 }
