@@ -231,7 +231,7 @@ static void free_again_reopened(size_t size, int near) {
   free(again);
 }
 
-// Each second object is free, and lies in its slab; the others are written to, with a byte too much.
+// Each second object is free, and lies in its slab; those before them are written to, with a byte too much.
 static void write_behind(size_t size) {
   enum { COUNT = 2000 };
   static char *all[COUNT];
@@ -241,7 +241,9 @@ static void write_behind(size_t size) {
     free(all[i]);
   malloc_trim(0);
   for (int i = 1; i < COUNT; i += 2)
-    memset(all[i], 0x41, malloc_usable_size(all[i]) + 1);
+    for (int k = 0; k < COUNT; k += 2)
+      if (all[k] == all[i] + malloc_usable_size(all[i]))
+        *all[k] = 0x41;
   for (int i = 0; i < COUNT; i += 2)
     all[i] = malloc(size);
 }
