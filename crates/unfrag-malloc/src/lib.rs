@@ -59,7 +59,7 @@ pub extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     }
 }
 
-/// `free(3)`.
+/// `free(3)`. It leaves `errno` as it is.
 ///
 /// # Safety
 /// The memory is null, or came from here and is in use.
@@ -135,7 +135,12 @@ pub unsafe extern "C" fn posix_memalign(
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return EINVAL;
     }
-    match HEAP.allocate(size, align.max(USUAL), false) {
+    // SAFETY: the thread's own variable.
+    let before = unsafe { *libc::__errno_location() };
+    let got = HEAP.allocate(size, align.max(USUAL), false);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    match got {
         Some(memory) => {
             // SAFETY: as the caller says.
             unsafe { *to = memory.as_ptr().cast() };

@@ -212,6 +212,62 @@ static void free_again_here(void) {
   free(p);
 }
 
+// The system had the pages of free memory back, and they are a slab again: an object that nobody has since is free still.
+// Near: one that came to the magazine with another; else one that is in the slab.
+static void free_again_reopened(size_t size, int near) {
+  size_t count = 16000000 / size;
+  char **all = malloc(count * sizeof *all), *again = NULL;
+  for (size_t i = 0; i < count; i++)
+    memset(all[i] = malloc(size), 1, size);
+  for (size_t i = 0; i < count; i++)
+    free(all[i]);
+  malloc_trim(0);
+  char *one = malloc(size);
+  for (size_t i = 0; i < count; i++)
+    if (near ? all[i] == one + malloc_usable_size(one)
+             : all[i] > one && (uintptr_t)all[i] / 4096 == (uintptr_t)one / 4096 && all[i] > again)
+      again = all[i];
+  CHECK(again);
+  free(again);
+}
+
+// Each second object is free, and lies in its slab; those before them are written to, with a byte too much.
+static void write_behind(size_t size) {
+  enum { COUNT = 2000 };
+  static char *all[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    all[i] = malloc(size);
+  for (int i = 0; i < COUNT; i += 2)
+    free(all[i]);
+  malloc_trim(0);
+  for (int i = 1; i < COUNT; i += 2)
+    for (int k = 0; k < COUNT; k += 2)
+      if (all[k] == all[i] + malloc_usable_size(all[i]))
+        *all[k] = 0x41;
+  for (int i = 0; i < COUNT; i += 2)
+    all[i] = malloc(size);
+}
+
+// Behind the last object of a slab there is less than one more, which nobody ever gets.
+static void free_tail(size_t size) {
+  enum { COUNT = 400 };
+  static char *all[COUNT];
+  size_t usable = 0;
+  for (int i = 0; i < COUNT; i++)
+    usable = malloc_usable_size(all[i] = malloc(size));
+  for (int i = 0; i < COUNT; i++) {
+    char *tail = all[i] + usable, *next = NULL;
+    for (int k = 0; k < COUNT; k++)
+      if (all[k] > all[i] && (!next || all[k] < next))
+        next = all[k];
+    if (!next || next - all[i] > 2 * usable || (next - all[i]) % usable == 0)
+      continue;
+    free(tail);
+    return;
+  }
+  CHECK(!"a tail");
+}
+
 // Blocks that threads give each other: a place holds a block, whose first word is its length.
 #define PLACES 4096
 static _Atomic(size_t *) places[PLACES];
@@ -239,6 +295,26 @@ static void threads(int count, void *(*f)(void *)) {
     CHECK(pthread_create(&all[i], NULL, f, (void *)(uintptr_t)i) == 0);
   for (int i = 0; i < count; i++)
     pthread_join(all[i], NULL);
+}
+
+// A free leaves errno as it is, though the thread waits for others in it, or calls the system.
+static void *frees_with_errno(void *of) {
+  uint64_t seed = (uintptr_t)of;
+  for (int round = 0; round < 4000; round++) {
+    void *all[40];
+    for (int i = 0; i < 40; i++)
+      all[i] = malloc(round % 100 == 99 && i < 2 ? 40 << 20 : i < 20 ? 500 : 40000 + next(&seed) % 200000);
+    for (int i = 0; i < 40; i++) {
+      errno = 199;
+      free(all[i]);
+      CHECK(errno == 199);
+    }
+    void *p;
+    errno = 199;
+    CHECK(posix_memalign(&p, 64, 40000 + next(&seed) % 200000) == 0 && errno == 199);
+    free(p);
+  }
+  return NULL;
 }
 
 static long resident(void) {
@@ -522,12 +598,20 @@ int main(int argc, char **argv) {
   else if (!strcmp(part, "aligned")) aligned();
   else if (!strcmp(part, "refusals")) refusals();
   else if (!strcmp(part, "threads")) threads(40, exchange);
+  else if (!strcmp(part, "frees_with_errno")) threads(6, frees_with_errno);
   else if (!strcmp(part, "many_threads")) many_threads();
   else if (!strcmp(part, "odd_alignments")) odd_alignments();
   else if (!strcmp(part, "info")) info();
   else if (!strcmp(part, "zeros")) zeros();
   else if (!strcmp(part, "free_again") && argc > 3) free_again(atoi(argv[2]), atoi(argv[3]));
   else if (!strcmp(part, "free_again_here")) free_again_here();
+  else if (!strcmp(part, "free_again_reopened") && argc > 3) free_again_reopened(atoi(argv[2]), atoi(argv[3]));
+  else if (!strcmp(part, "write_behind") && argc > 2) write_behind(atoi(argv[2]));
+  else if (!strcmp(part, "free_tail") && argc > 2) free_tail(atoi(argv[2]));
+  else if (!strcmp(part, "free_neighbour") && argc > 2) {
+    char *p = malloc(atoi(argv[2]));
+    free(p + malloc_usable_size(p));
+  }
   else if (!strcmp(part, "free_in_object") && argc > 3) {
     char *p = malloc(atoi(argv[2]));
     free(p + atoi(argv[3]));
@@ -566,6 +650,24 @@ int main(int argc, char **argv) {
   } else if (!strcmp(part, "size_foreign")) {
     static char here[8192];
     malloc_usable_size((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));
+  } else if (!strcmp(part, "free_mapping_twice")) {
+    char *p = malloc(50 << 20);
+    free(p);
+    free(p);
+  } else if (!strcmp(part, "free_in_mapping")) {
+    free((char *)malloc(50 << 20) + 4096);
+  } else if (!strcmp(part, "free_moved_mapping")) {
+    char *p = malloc(50 << 20);
+    CHECK(realloc(p, (size_t)300 << 20) != p || (p += 4096));
+    free(p);
+  } else if (!strcmp(part, "free_behind_gap")) {
+    char *p = own_mapping(NULL, 3 * 4096, 0);
+    CHECK(p != MAP_FAILED && munmap(p, 4096) == 0);
+    free(p + 4096);
+  } else if (!strcmp(part, "free_nowhere")) {
+    free((void *)4096);
+  } else if (!strcmp(part, "resize_nowhere")) {
+    void *p = realloc((void *)4096, 50 << 20);
   } else if (!strcmp(part, "free_odd")) {
     static char here[8192];
     free(here + 4097);

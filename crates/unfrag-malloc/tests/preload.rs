@@ -78,6 +78,11 @@ fn forty_threads_exchange_memory() {
 }
 
 #[test]
+fn a_free_leaves_errno_as_it_is() {
+    holds("frees_with_errno");
+}
+
+#[test]
 fn threads_that_ended_leave_nothing() {
     holds("many_threads");
 }
@@ -85,6 +90,34 @@ fn threads_that_ended_leave_nothing() {
 #[test]
 fn a_child_of_a_program_with_threads_has_a_heap_that_works() {
     holds("forks");
+}
+
+#[test]
+fn a_library_that_allocates_in_functions_of_a_fork_from_before_the_first_allocation_does_not_hang()
+{
+    let dir = EmptyDir::new().expect("a directory");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/early_fork.c");
+    let cc = |name: &str, options: &[&str]| {
+        let to = dir.0.join(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-fno-builtin", "-pthread", "-o"]).arg(&to);
+        cc.arg(source).args(options).current_dir(&dir.0);
+        assert!(cc.status().expect("a C compiler").success());
+        to
+    };
+    cc("libearly.so", &["-DLIBRARY", "-shared", "-fPIC"]);
+    let rpath = format!("-Wl,--no-as-needed,-rpath,{}", dir.0.display());
+    let program = cc("early", &[&rpath, "-L.", "-learly"]);
+    let program = program.to_str().expect("a name");
+    let out = command(program, Some(&library()), &dir.0)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.success() && out.stdout == b"holds\n",
+        "{} {said}",
+        out.status
+    );
 }
 
 #[test]
@@ -147,6 +180,40 @@ fn a_second_free_is_found_wherever_the_memory_is() {
 }
 
 #[test]
+fn a_free_of_memory_that_nobody_has_is_found_though_the_system_had_it_back_or_nobody_ever_had_it() {
+    let message = "free of memory that is not in use";
+    for size in [16, 64, 200, 1024, 1792, 4096, 8192] {
+        ends(&format!("free_again_reopened {size} 1"), message);
+    }
+    for size in [16, 64, 200] {
+        ends(&format!("free_again_reopened {size} 0"), message);
+    }
+    for size in [16, 32, 200, 1024, 1792, 8192, 65_536, 1 << 20] {
+        ends(&format!("free_neighbour {size}"), message);
+    }
+}
+
+#[test]
+fn a_free_behind_the_last_object_of_a_slab_is_found() {
+    for size in [48, 112, 320, 448, 1792, 5120, 14_336, 28_672] {
+        ends(
+            &format!("free_tail {size}"),
+            "free of memory that is not in use",
+        );
+    }
+}
+
+#[test]
+fn a_byte_that_is_written_behind_an_object_over_a_free_one_in_its_slab_is_found() {
+    for size in [16, 64, 200, 1024, 8192] {
+        ends(
+            &format!("write_behind {size}"),
+            "write to memory that is not in use",
+        );
+    }
+}
+
+#[test]
 fn a_free_inside_an_object_is_found() {
     for (size, inside) in [
         (17, 16),
@@ -176,6 +243,12 @@ fn a_misuse_ends_the_program_with_its_name() {
         ("free_inside", "free of memory that is not in use"),
         ("free_foreign", "memory that is not of the heap"),
         ("free_odd", "memory that is not of the heap"),
+        ("free_mapping_twice", "memory that is not of the heap"),
+        ("free_in_mapping", "memory that is not of the heap"),
+        ("free_moved_mapping", "memory that is not of the heap"),
+        ("free_behind_gap", "memory that is not of the heap"),
+        ("free_nowhere", "memory that is not of the heap"),
+        ("resize_nowhere", "memory that is not of the heap"),
         ("free_resized", "free of memory that is not in use"),
         ("resize_freed", "size of memory that is not in use"),
         ("free_unused", "free of memory that is not in use"),

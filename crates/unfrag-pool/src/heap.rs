@@ -38,7 +38,7 @@ pub use stats::HeapStats;
 use crate::space::FRAME_BYTES;
 use classes::{MOST, MOST_OBJECT, bytes_of, class_of};
 use front::Front;
-use ground::misuse;
+use ground::{Errno, misuse};
 use pages::{MOST_RUN, Place};
 use state::State;
 use std::alloc::{GlobalAlloc, Layout};
@@ -179,8 +179,7 @@ impl Heap {
             }
             Place::Class(_) | Place::Nothing => misuse("size of memory that is not in use", memory),
             Place::Run(frames) => frames as usize * FRAME_BYTES,
-            // SAFETY: as the caller says.
-            Place::Elsewhere => unsafe { state.big.usable_size(memory) },
+            Place::Elsewhere => state.big.usable_size(memory),
         }
     }
 
@@ -221,7 +220,7 @@ fn allocate_elsewhere(class: usize, size: usize, zeroed: bool) -> Option<NonNull
         state.store.fetch_one(class)
     };
     let Some((memory, is_zero)) = got.or_else(in_need) else {
-        // Where the heap has no room for a step more, two pages of its own may still be had.
+        // Where the heap has no room for a step more, a page of its own may still be had.
         return allocate_apart(state, size, FRAME_BYTES);
     };
     if !is_zero {
@@ -297,6 +296,7 @@ static AT_EXIT: extern "C" fn() = {
 #[cold]
 #[inline(never)]
 unsafe fn free_elsewhere(memory: NonNull<u8>) {
+    let _errno = Errno::keep();
     let Some(state) = State::get() else {
         misuse("free of memory of no heap", memory);
     };

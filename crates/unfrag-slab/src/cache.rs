@@ -241,7 +241,8 @@ impl<'s, R: RawMutex> KmemCache<'s, R> {
 
     /// Allocates up to as many objects as `into` has places, without a CPU's token: with SLUB what slabs of a node have, under one
     /// hold of that node's lock, and only if they have nothing, objects of one new slab. Returns how many there are; 0 if there is no
-    /// memory for one. For whoever keeps free objects before the cache.
+    /// memory for one. SLUB looks at the link of each object, and reports a [fault](crate::Pages::fault) where somebody wrote over one when
+    /// it was free. For whoever keeps free objects before the cache.
     #[allow(unsafe_code)]
     pub fn alloc_some_without_cpu(&self, gfp: Gfp, into: &mut [NonNull<u8>]) -> usize {
         let count = slow::alloc_some_without_cpu(self.set, self.record(), gfp, into);

@@ -63,6 +63,8 @@ pub enum FaultKind {
     WrittenAfterFree(u32),
     /// The word that says whether the object is free was overwritten.
     State,
+    /// The link of the free object to the next one was overwritten.
+    Link,
 }
 
 /// A misuse of a cache's memory. It is reported to [`Pages::fault`](crate::Pages::fault) when it is found, and
@@ -97,6 +99,9 @@ impl fmt::Display for Fault {
             FaultKind::RedZoneBehind => f.write_str("someone wrote beyond its end"),
             FaultKind::WrittenAfterFree(at) => {
                 write!(f, "someone wrote to it after it was freed, at byte {at}")
+            }
+            FaultKind::Link => {
+                f.write_str("someone wrote to it when it was free, over its link to the next")
             }
             FaultKind::State => f.write_str("someone overwrote the word that says if it is free"),
         }

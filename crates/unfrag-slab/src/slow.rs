@@ -76,7 +76,8 @@ pub(crate) fn alloc_without_cpu<R: RawMutex>(
     })
 }
 
-/// Several objects for a caller without a CPU; returns how many.
+/// Several objects for a caller without a CPU; returns how many. A free object that was written to is reported, and not handed
+/// out.
 #[cold]
 #[inline(never)]
 pub(crate) fn alloc_some_without_cpu<R: RawMutex>(
@@ -95,7 +96,16 @@ pub(crate) fn alloc_some_without_cpu<R: RawMutex>(
         }
         return count;
     }
-    let count = slub::alloc_some_without_cpu(&Work::without_cpu(set, cache), gfp, into);
+    let work = Work::without_cpu(set, cache);
+    let count = loop {
+        let (count, spoilt) = slub::alloc_some_without_cpu(&work, gfp, into);
+        let Some(object) = spoilt else { break count };
+        fault(set, cache, object.as_ptr(), FaultKind::Link);
+        // It is the last one. Its slab counts as full by now, so that this ends.
+        if count > 1 {
+            break count - 1;
+        }
+    };
     // Relaxed: nothing is read because of a count.
     cache.alloc_apart.fetch_add(count as u64, Ordering::Relaxed);
     count

@@ -173,51 +173,70 @@ fn take_one<R: RawMutex>(work: &Work<R>, id: u32) -> (*mut u8, Word) {
     (object, new)
 }
 
-/// Several objects, past the lists of CPUs: of a node's partial slabs, and if they have none, of a new one. Returns how many.
+/// Several objects, past the lists of CPUs: of a node's partial slabs, and if they have none, of a new one. Returns how many, and
+/// a free object whose link somebody overwrote, if one was seen.
 pub(crate) fn alloc_some_without_cpu<R: RawMutex>(
     work: &Work<R>,
     gfp: Gfp,
     into: &mut [NonNull<u8>],
-) -> usize {
+) -> (usize, Option<NonNull<u8>>) {
     let of_any = |into: &mut [NonNull<u8>]| {
-        let nodes = 0..work.set.nodes;
-        nodes.fold(0, |count, n| count + some_of(work, n, &mut into[count..]))
+        let mut all = (0, None);
+        for node in 0..work.set.nodes {
+            let (count, spoilt) = some_of(work, node, &mut into[all.0..]);
+            all = (all.0 + count, all.1.or(spoilt));
+        }
+        all
     };
-    let count = of_any(into);
-    if count > 0 || into.is_empty() {
-        return count;
+    let got = of_any(into);
+    if got != (0, None) || into.is_empty() {
+        return got;
     }
     let Some(id) = new_slab(work.set, work.cache, gfp, 0) else {
         // Something may have been freed meanwhile.
         return of_any(into);
     };
-    let (count, _) = take_some(work, id, into);
+    let (count, spoilt, _) = take_some(work, id, into);
     thaw(work, id);
-    count
+    (count, spoilt)
 }
 
 /// Takes objects of a node's partial slabs, those of the first slab first.
-fn some_of<R: RawMutex>(work: &Work<R>, node: u8, into: &mut [NonNull<u8>]) -> usize {
+fn some_of<R: RawMutex>(
+    work: &Work<R>,
+    node: u8,
+    into: &mut [NonNull<u8>],
+) -> (usize, Option<NonNull<u8>>) {
     let mut lists = work.cache.node(node).lists.lock();
     let mut count = 0;
     while count < into.len()
         && let Some(id) = lists.partial.pop_front(work.map())
     {
-        let (some, new) = take_some(work, id, &mut into[count..]);
+        let (some, spoilt, new) = take_some(work, id, &mut into[count..]);
         count += some;
         if new.head() != 0 {
             lists.partial.push_front(work.map(), id);
         }
+        if spoilt.is_some() {
+            return (count, spoilt);
+        }
     }
-    count
+    (count, None)
 }
 
-/// Takes objects off the start of a slab's chain, which nobody else takes from, as with [`take_one`].
-fn take_some<R: RawMutex>(work: &Work<R>, id: u32, into: &mut [NonNull<u8>]) -> (usize, Word) {
+/// Takes objects off the start of a slab's chain, which nobody else takes from, as with [`take_one`]. A chain ends where the link
+/// of an object leads to no object of the slab, since somebody wrote to it: the object is named, and what may lie behind it
+/// counts as in use for ever.
+fn take_some<R: RawMutex>(
+    work: &Work<R>,
+    id: u32,
+    into: &mut [NonNull<u8>],
+) -> (usize, Option<NonNull<u8>>, Word) {
     let slab = work.map().slab(id);
     let mut count = 0;
+    let mut spoilt = None;
     let took = slab.word.change(|w| {
-        count = 0;
+        (count, spoilt) = (0, None);
         let mut at = object_at(work, slab, w.head());
         while count < into.len()
             && let Some(object) = NonNull::new(at)
@@ -228,6 +247,10 @@ fn take_some<R: RawMutex>(work: &Work<R>, id: u32, into: &mut [NonNull<u8>]) -> 
             #[allow(unsafe_code)]
             let following = unsafe { next(at, work.cache.next_at()) };
             at = following;
+            if !at.is_null() && slab.index(at, work.cache.layout.size).is_none() {
+                spoilt = Some(object);
+                return Some(Word::new(0, slab.objects, w.is_frozen()));
+            }
         }
         let inuse = w.inuse() + count as u16;
         Some(Word::new(slot_of(work, slab, at), inuse, w.is_frozen()))
@@ -235,7 +258,7 @@ fn take_some<R: RawMutex>(work: &Work<R>, id: u32, into: &mut [NonNull<u8>]) -> 
     let Ok((_, new)) = took else {
         unreachable!("this change is never refused")
     };
-    (count, new)
+    (count, spoilt, new)
 }
 
 /// Frees several objects into their slabs, with one hold of the lock of each node that they come from in turn. Answers with the

@@ -11,7 +11,7 @@
 //! word holds its address.
 
 use super::classes::{CLASSES, MOST_BATCH, batch_of, divisor_of, is_multiple, is_run, limit_of};
-use super::ground::{misuse, now, system_memory};
+use super::ground::{Errno, misuse, now, system_memory};
 use super::mark::{self, Secret};
 use super::store::{Store, fetched_of};
 use super::tls;
@@ -264,6 +264,7 @@ impl Front {
     #[cold]
     #[inline(never)]
     fn settle(&self, class: usize, memory: NonNull<u8>) {
+        let _errno = Errno::keep();
         // SAFETY: a piece of a class is mapped.
         if unsafe { self.secret.is_set(memory) } {
             misuse("free of memory that is not in use", memory);
@@ -302,8 +303,12 @@ impl Front {
             let count = self.store.fetch(class, some);
             // The first is taken first.
             for (place, object) in some[..count].iter().rev().enumerate() {
-                // SAFETY: there is room for a batch.
-                unsafe { magazine.room.add(place).write(*object) };
+                // A program that wrote to it when it was free took its mark away.
+                // SAFETY: it is nobody's, two words long, and there is room for a batch.
+                unsafe {
+                    self.secret.set(*object);
+                    magazine.room.add(place).write(*object);
+                }
             }
             magazine.count.set(count as u32);
         }

@@ -39,6 +39,23 @@ pub(super) fn now() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
+/// The thread's `errno`, which has its value again when this goes: locks and calls of the system change it, a free must not.
+pub(super) struct Errno(libc::c_int);
+
+impl Errno {
+    pub fn keep() -> Errno {
+        // SAFETY: the thread's own variable.
+        Errno(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
 /// A message without an allocation.
 struct Message {
     bytes: [u8; 160],

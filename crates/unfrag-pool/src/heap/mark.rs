@@ -1,6 +1,6 @@
 //! The mark of free memory: its second word says that it is free, by a number that depends on its address and on a secret.
 //!
-//! It is set when memory is freed and goes when the memory is handed out, so that a second free is seen wherever the memory is:
+//! It is set when a slab is made and when memory is freed, and goes when the memory is handed out, so that a second free is seen wherever the memory is:
 //! in a magazine, in the depot, in its slab. It costs a store for each of the two, and a load and a comparison for each free, all
 //! to the memory itself. A copy of freed memory has no mark, as it has another address.
 //!

@@ -4,14 +4,15 @@
 //! while there is room. Blocks of 2 MiB that are free as a whole go back to the system when there are many; where the process
 //! has a limit of addresses, their addresses too, and at once.
 //!
-//! Invariants: the entry of a frame of a slab of a class says so, and how many frames of the slab lie before it; the entry at the
-//! first frame of a run has the run's class or length, and [`APART`] stands where a mapping of its own begins that lies within the
+//! Invariants: the entry of a frame of a slab where an object of a class begins says so, and how many frames of the slab lie before
+//! it; the entry at the first frame of a run has the run's class or length, and [`APART`] stands where a mapping of its own begins that lies within the
 //! window; all other entries are 0. No system call that takes memory back is made with the lock held.
 
 use super::classes::{
     CLASSES, MOST_OBJECT, bytes_of, class_of, divisor_of, frames_of, is_multiple,
 };
-use super::ground::system_memory;
+use super::ground::{misuse, system_memory};
+use super::mark::Secret;
 use super::stats::HeapStats;
 use super::stock::{MOST_GIGABYTES, REACH, RUN, Stock};
 use super::window::{BLOCK, Window, address_limit};
@@ -21,7 +22,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag::{MigrateType, Order, Pfn};
-use unfrag_slab::{Fault, FrameEntry, PageRequest, Pages};
+use unfrag_slab::{Fault, FaultKind, FrameEntry, PageRequest, Pages};
 
 /// The largest request that gets a run, in bytes.
 pub(super) const MOST_RUN: usize = 32 << 20;
@@ -43,6 +44,8 @@ const _: () = assert!(CLASSES <= CLASS as usize && MOST_RUN / FRAME_BYTES < 1 <<
 /// The pages of the heap.
 pub(crate) struct HeapPages {
     pub(super) window: Window,
+    /// By which free objects are marked.
+    pub(super) secret: Secret,
     /// The frames that slab caches reach: the first ones of the window.
     reach: u32,
     slab_table: NonNull<FrameEntry>,
@@ -100,6 +103,7 @@ impl HeapPages {
         let window = Window::below(slab_table, frames)?;
         Some(HeapPages {
             window,
+            secret: Secret::new(),
             reach,
             slab_table: slab_table.cast(),
             entries: table(frames)?.cast(),
@@ -239,6 +243,29 @@ impl HeapPages {
         true
     }
 
+    /// Says where objects of a class begin in a new slab, and marks them as free: a free of one that nobody has is found before
+    /// it was ever handed out.
+    fn begin_objects(&self, first: u32, frames: u32, class: usize) {
+        let bytes = bytes_of(class);
+        let count = frames as usize * FRAME_BYTES / bytes;
+        let Some(last) = count.checked_sub(1).map(|n| n * bytes) else {
+            return;
+        };
+        // No object begins beyond this frame, so the entries there stay 0.
+        let behind = (last / FRAME_BYTES + 1) * FRAME_BYTES;
+        for place in 0..(behind / FRAME_BYTES) as u32 {
+            let entry = class as u32 | place << PLACE_SHIFT;
+            self.entry(first + place).store(entry, Relaxed);
+        }
+        let start = self.window.at(first);
+        // What is left behind the last object is told from one by a mark alone, which stays. Sizes and frames are multiples of
+        // two words.
+        for offset in (0..behind).step_by(bytes) {
+            // SAFETY: the frames are new, and have two words there.
+            unsafe { self.secret.set(start.add(offset)) };
+        }
+    }
+
     fn free_frames(&self, first: u32, frames: u32, mt: MigrateType) {
         let mut stock = self.lock();
         stock.give(first, frames, mt);
@@ -271,10 +298,7 @@ unsafe impl Pages for HeapPages {
         let bytes = request.object_bytes as usize;
         let class = class_of(bytes.min(MOST_OBJECT));
         if bytes_of(class) == bytes {
-            for place in 0..order.frames() {
-                let entry = class as u32 | place << PLACE_SHIFT;
-                self.entry(first + place).store(entry, Relaxed);
-            }
+            self.begin_objects(first, order.frames(), class);
         }
         Some(Pfn(first.into()))
     }
@@ -295,7 +319,14 @@ unsafe impl Pages for HeapPages {
         }
     }
 
-    fn fault(&self, _fault: &Fault) {}
+    fn fault(&self, fault: &Fault) {
+        // What a free finds, the caller of the free reports.
+        if fault.kind == FaultKind::Link
+            && let Some(at) = NonNull::new(std::ptr::without_provenance_mut(fault.object))
+        {
+            misuse("write to memory that is not in use", at);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -359,6 +390,35 @@ mod tests {
         let (long, _) = pages.allocate_run(3 << 20, FRAME_BYTES).expect("memory");
         assert_eq!(pages.place(long), Place::Run(768));
         assert!(pages.free_run(long) && !pages.free_run(long));
+    }
+
+    /// By the table and the marks: of all addresses that a free may name in a new slab, none is in use.
+    #[test]
+    fn nothing_of_a_new_slab_is_in_use_and_nothing_begins_behind_its_last_object() {
+        let pages = heap(1, 1);
+        for bytes in [16, 48, 320, 1792, 5120, 10_240, 14_336, 28_672, 32_768] {
+            for order in 0..=3 {
+                let frames = 1 << order;
+                let mut request = PageRequest::new(order, Gfp::KERNEL);
+                request.object_bytes = bytes as u32;
+                let first = pages.alloc(&request).expect("memory").0 as u32;
+                let slab = pages.window.at(first);
+                for offset in (0..frames * FRAME_BYTES).step_by(16) {
+                    // SAFETY: within the slab.
+                    let at = unsafe { slab.add(offset) };
+                    let begins = pages.place(at) == Place::Class(class_of(bytes));
+                    if offset % bytes == 0 && offset + bytes <= frames * FRAME_BYTES {
+                        assert!(begins, "{bytes} at {offset}");
+                    }
+                    // SAFETY: it is mapped.
+                    let is_free = unsafe { pages.secret.is_set(at) };
+                    assert!(!begins || is_free, "{bytes} at {offset}");
+                }
+                // SAFETY: taken above, and used by nobody.
+                unsafe { pages.free(Pfn(first.into()), order, MigrateType::Unmovable) };
+                assert_eq!(pages.place(slab), Place::Nothing);
+            }
+        }
     }
 
     #[test]
@@ -459,6 +519,23 @@ mod tests {
         assert_eq!(taken.len() as u32 * 8, GIGABYTE);
         assert!(taken.iter().all(|at| *at < GIGABYTE));
         free_slabs(&pages, 3, taken);
+    }
+
+    #[test]
+    fn runs_of_several_blocks_take_what_the_system_has_back_before_more_addresses() {
+        let pages = heap(2, 1);
+        for size in [3 << 20, 5 << 20, MOST_RUN] {
+            let mut first = None;
+            for _ in 0..5 {
+                let all = runs(&pages, size, 12);
+                for (run, _) in all {
+                    assert!(pages.free_run(run));
+                }
+                pages.release(0);
+                let usable = pages.stats().usable_bytes;
+                assert_eq!(*first.get_or_insert(usable), usable, "{size}");
+            }
+        }
     }
 
     #[test]

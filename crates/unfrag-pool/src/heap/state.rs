@@ -5,7 +5,6 @@ use super::depot::Depot;
 use super::fork;
 use super::fronts::Fronts;
 use super::ground::leak;
-use super::mark::Secret;
 use super::pages::HeapPages;
 use super::store::Store;
 use std::ptr::null_mut;
@@ -49,9 +48,10 @@ impl State {
         if begun.is_ok() {
             match State::new().and_then(leak) {
                 Some(state) => {
+                    fork::guard(&state.fronts, &state.store, &state.big);
                     // Pairs with the loads here and in `get`.
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
-                    fork::watch(&state.fronts, &state.store);
+                    fork::watch();
                 }
                 None => PROGRESS.store(FAILED, Ordering::Relaxed),
             }
@@ -89,14 +89,14 @@ impl State {
         Some(State {
             fronts: Fronts::new(),
             store: Store {
-                secret: Secret::new(),
+                secret: pages.secret,
                 depot: Depot::new()?,
                 pages,
                 slabs,
                 sizes: sizes.ok()?,
                 cpu: Mutex::new(slabs.cpu(0).ok()?),
             },
-            big: Big::default(),
+            big: Big::new(),
         })
     }
 }

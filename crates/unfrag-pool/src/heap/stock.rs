@@ -217,7 +217,7 @@ impl Stock {
     fn take_released(&mut self, window: &Window, order: Order, limit: u32) -> bool {
         let (first, frames) = if order <= BLOCK_ORDER {
             (self.released.take(window, limit), BLOCK)
-        } else if self.limit.is_some() && limit >= window.frames() {
+        } else if limit >= window.frames() {
             let blocks = order.frames() / BLOCK;
             let first = self.released.take_neighbours(window, blocks);
             (first, order.frames())

@@ -3,6 +3,7 @@
 
 use super::support::{Memory, few, for_ever};
 use std::alloc::{GlobalAlloc, Layout};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::atomic::Ordering;
@@ -394,4 +395,40 @@ fn a_heap_answers_null_for_what_it_cannot_serve() {
     let faults = memory.pages.faults.lock().unwrap();
     let kinds: Vec<FaultKind> = faults.iter().map(|f| f.kind).collect();
     assert_eq!(kinds, [FaultKind::NotInASlab; 2]);
+}
+
+/// Whoever writes to a free object may write over its link: SLUB follows none that leads out of the slab.
+#[test]
+fn a_link_that_was_written_over_is_found_and_not_followed() {
+    const OBJECTS: usize = 4;
+    for spoilt in 0..OBJECTS {
+        let memory = Memory::new(1, if cfg!(miri) { 512 } else { 1024 });
+        let mut table = memory.table();
+        let slabs = Slabs::new(&memory.pages, &mut table, &SlabConfig::new(1)).unwrap();
+        // What lies behind the link is in use for ever, and so is the slab.
+        let slabs = ManuallyDrop::new(slabs);
+        let options = CacheOptions::new("links", 512).flags(CacheFlags::NO_MERGE);
+        let cache = ManuallyDrop::new(slabs.create(&options.design(Design::Slub)).unwrap());
+        // One stays, so that the slab does.
+        let keep = cache.alloc_without_cpu(Gfp::KERNEL).unwrap();
+        let mut all = [NonNull::dangling(); OBJECTS];
+        let count = cache.alloc_some_without_cpu(Gfp::KERNEL, &mut all);
+        assert_eq!(count, OBJECTS);
+        unsafe { cache.free_bulk_without_cpu(&all) }.unwrap();
+        // One byte, as of a string that is too long.
+        unsafe { all[spoilt].write(0x41) };
+        let mut again = [NonNull::dangling(); OBJECTS];
+        let count = cache.alloc_some_without_cpu(Gfp::KERNEL, &mut again);
+        let faults = memory.pages.faults.lock().unwrap().clone();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].kind, FaultKind::Link);
+        assert_eq!(faults[0].object, all[spoilt].addr().get());
+        let got = &again[..count];
+        assert!(count > 0 && !got.contains(&all[spoilt]) && !got.contains(&keep));
+        if spoilt > 0 {
+            assert_eq!(got, &all[..spoilt]);
+        }
+        unsafe { cache.free_bulk_without_cpu(got) }.unwrap();
+        unsafe { cache.free_without_cpu(keep) }.unwrap();
+    }
 }
