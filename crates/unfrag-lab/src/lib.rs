@@ -23,8 +23,8 @@
 //! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
-//! names by kernel; [`find`] has inputs from wherever they lie; [`mod@paste`] makes a text of a host; [`input`] has events in batches, and room for what is made of them; [`host`] has a host at one moment, from its files; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `afford` refuses what memory does not hold; `parallel` runs members and
-//! runs of an experiment on all CPUs.
+//! names by kernel; [`find`] has inputs from wherever they lie; [`mod@paste`] makes a text of a host; [`input`] has events in batches, and room for what is made of them; [`host`] has a host at one moment, from its files; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `afford` refuses what memory does not hold; `names` numbers the names that a walk counts by; `parallel` runs
+//! members and runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -44,6 +44,7 @@ pub mod geometry;
 pub mod host;
 pub mod input;
 pub mod inspect;
+mod names;
 mod parallel;
 pub mod paste;
 pub mod profile;

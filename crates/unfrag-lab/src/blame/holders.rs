@@ -1,5 +1,6 @@
 //! Who takes frames, and what for.
 
+use crate::names::{NameId, Names};
 use crate::profile::class::Class;
 use std::collections::HashMap;
 use unfrag_linux::event::{Role, Roles};
@@ -16,9 +17,6 @@ pub(super) const UNNAMED: &str = "(not named)";
 /// A holder, by number.
 pub(super) type HolderId = u32;
 
-/// Number of a name.
-type NameId = u32;
-
 /// The holders of a recording.
 pub(super) struct Holders {
     /// Number of the name of each task's program.
@@ -26,25 +24,6 @@ pub(super) struct Holders {
     names: Names,
     holders: HashMap<(NameId, NameId), HolderId>,
     all: Vec<(NameId, NameId)>,
-}
-
-/// Names, by number.
-#[derive(Default)]
-struct Names {
-    known: HashMap<String, NameId>,
-    all: Vec<String>,
-}
-
-impl Names {
-    fn number(&mut self, name: &str) -> NameId {
-        if let Some(&number) = self.known.get(name) {
-            return number;
-        }
-        let number = self.all.len() as NameId;
-        self.all.push(name.to_owned());
-        self.known.insert(name.to_owned(), number);
-        number
-    }
 }
 
 /// The program of a process's name. The kernel's threads of all CPUs are one: `ksoftirqd/3` is `ksoftirqd`, and

@@ -4,12 +4,11 @@
 //! caused is that of whoever woke kswapd.
 
 use super::daemon::{CauseId, Time, Whose};
+use crate::names::NameId;
 use std::collections::HashMap;
 
 /// Number of a row.
 pub(super) type RowId = u32;
-/// Number of a kernel stack or of a program's name.
-pub(super) type NameId = u32;
 
 /// What work a cause has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

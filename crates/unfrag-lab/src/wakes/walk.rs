@@ -3,10 +3,11 @@
 use super::daemon::{CauseId, Daemon, Give, Time, Whose};
 use super::known::Known;
 use super::pending::Pending;
-use super::sums::{Key, NameId, Sums, Work};
+use super::sums::{Key, Sums, Work};
 use crate::blame::program;
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::names::{NameId, Names};
 use std::collections::HashMap;
 use unfrag_linux::event::page::{Compaction, Reclaim, STACK_ORDER};
 use unfrag_linux::event::{At, Kind, Page, Role, Roles, Tracker, Unreadable};
@@ -34,25 +35,6 @@ enum Waiting {
     },
     /// What is not counted by its stack: that of a daemon.
     Nothing,
-}
-
-/// Numbers of texts.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    known: HashMap<String, NameId>,
-    pub all: Vec<String>,
-}
-
-impl Names {
-    fn number(&mut self, name: &str) -> NameId {
-        if let Some(&number) = self.known.get(name) {
-            return number;
-        }
-        let number = self.all.len() as NameId;
-        self.all.push(name.to_owned());
-        self.known.insert(name.to_owned(), number);
-        number
-    }
 }
 
 /// Kind of daemon and node.

@@ -4,6 +4,8 @@
 //! Invariant: for a text in UTF-8, `apply` on the canonical text that `between` was given gives back
 //! the source byte for byte. Where a value has changed since, its canonical line is written.
 
+use crate::error::Error;
+
 /// Lines around a difference that are searched for the next line in common.
 const WINDOW: usize = 32;
 /// Comparisons of lines over a whole text, so that no text takes long.
@@ -70,6 +72,28 @@ impl Notes {
         lines[at..].iter().for_each(|line| out.push_str(line));
         out
     }
+}
+
+/// Reads a text strictly, if it is as the kernel writes it, else line by line, and notes how it differs from what its values are
+/// written as.
+///
+/// # Errors
+/// That of the strict reader, if no line is understood.
+pub(super) fn read<T>(
+    bytes: &[u8],
+    strictly: fn(&[u8]) -> Result<T, Error>,
+    leniently: fn(&str) -> Option<T>,
+    write: fn(&T) -> String,
+    notes_of: fn(&mut T) -> &mut Notes,
+) -> Result<T, Error> {
+    let source = String::from_utf8_lossy(bytes);
+    let mut read = match strictly(source.as_bytes()) {
+        Ok(read) => read,
+        Err(e) => leniently(&source).ok_or(e)?,
+    };
+    let notes = std::mem::take(notes_of(&mut read));
+    *notes_of(&mut read) = notes.keep(&write(&read), &source);
+    Ok(read)
 }
 
 /// The differences, found line by line.

@@ -3,7 +3,7 @@
 //! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
 //! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.
 
-use super::notes::Notes;
+use super::notes::{self, Notes};
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
@@ -48,14 +48,13 @@ impl PageTypeInfo {
     /// # Errors
     /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let source = String::from_utf8_lossy(bytes);
-        let mut read = match Self::parse_strictly(source.as_bytes()) {
-            Ok(read) => read,
-            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
-        };
-        let notes = std::mem::take(&mut read.notes);
-        read.notes = notes.keep(&read.write(), &source);
-        Ok(read)
+        notes::read(
+            bytes,
+            Self::parse_strictly,
+            Self::parse_leniently,
+            Self::write,
+            |read| &mut read.notes,
+        )
     }
 
     fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {

@@ -2,7 +2,7 @@
 //!
 //! A cache's name may hold spaces; a row is therefore read from its end.
 
-use super::notes::{Notes, read_lines};
+use super::notes::{self, Notes, read_lines};
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -144,14 +144,13 @@ impl SlabInfo {
     /// # Errors
     /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let source = String::from_utf8_lossy(bytes);
-        let mut read = match Self::parse_strictly(source.as_bytes()) {
-            Ok(read) => read,
-            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
-        };
-        let notes = std::mem::take(&mut read.notes);
-        read.notes = notes.keep(&read.write(), &source);
-        Ok(read)
+        notes::read(
+            bytes,
+            Self::parse_strictly,
+            Self::parse_leniently,
+            Self::write,
+            |read| &mut read.notes,
+        )
     }
 
     fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
