@@ -449,7 +449,7 @@ fn what_cannot_be_told_is_an_error_with_a_way_out() {
     fails(&words, 2, &["more than two"]);
     fails(
         &["account", FRAGMENTED, "--snapshot", "x"],
-        1,
+        2,
         &["no snapshot `x`"],
     );
 }

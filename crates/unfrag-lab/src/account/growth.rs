@@ -87,6 +87,16 @@ pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
 
 fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
     let was = account(before);
+    if was.basis != now.basis {
+        let (with, without) = match was.basis {
+            Basis::PageFlags => (&was.source, &now.source),
+            Basis::Counters => (&now.source, &was.source),
+        };
+        return Err(Error::question(format!(
+            "{with} has page flags and {without} has none, so their uses cannot be compared"
+        ))
+        .help("compare two with page flags (root; `unfrag snapshot`), or two without"));
+    }
     if was.page_size != now.page_size || was.exist != now.exist || was.spanned != now.spanned {
         let of = |a: &Account| {
             let spanned = match a.spanned {
@@ -95,9 +105,6 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
             };
             format!("{} frames{spanned}, of {} bytes each", a.exist, a.page_size)
         };
-        if was.exist == now.exist && was.basis != now.basis && was.page_size == now.page_size {
-            return Err(basis_differs(&was, now));
-        }
         return Err(Error::question(format!(
             "{} has {} and {} has {}: they are not of one host, or memory came or went between them",
             was.source,
@@ -106,9 +113,6 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
             of(now)
         ))
         .help("give two looks at one host, or ask of each by itself"));
-    }
-    if was.basis != now.basis {
-        return Err(basis_differs(&was, now));
     }
     let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
     let tells = |a: &Account, kind| a.uses.iter().any(|u| u.kind == kind);
@@ -148,16 +152,4 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
             .zip(after.sites.as_ref())
             .map(|(a, b)| grown(a, b)),
     })
-}
-
-/// Refuses two looks of which one alone has page flags.
-fn basis_differs(was: &Account, now: &Account) -> Error {
-    let (with, without) = match was.basis {
-        Basis::PageFlags => (&was.source, &now.source),
-        Basis::Counters => (&now.source, &was.source),
-    };
-    Error::question(format!(
-        "{with} has page flags and {without} has none, so their uses cannot be compared"
-    ))
-    .help("compare two with page flags (root; `unfrag snapshot`), or two without")
 }

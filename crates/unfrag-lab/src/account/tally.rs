@@ -24,7 +24,7 @@ pub type ByOrder = [u64; ORDERS];
 /// The frames of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Frames of each use. Those without flags are in [`Self::nothing`] until they are settled.
+    /// Frames of each use. Those without flags are in `nothing` until they are settled.
     pub uses: [u64; NR_USES],
     /// Frames that do not exist; all of them once it is settled.
     pub holes: u64,

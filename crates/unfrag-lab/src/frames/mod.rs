@@ -1,7 +1,7 @@
 //! In how many frames does a process' memory lie, in how few could it, and what would huge pages take?
 //!
 //! - [`process`]: the files of a process, and whose they are. [`group`]: the processes of a cgroup.
-//! - [`window`]: the pages of a huge page's addresses. [`blocks`]: the frames that they lie in. [`flags`]: what the kernel says of
+//! - `window`: the pages of a huge page's addresses. `blocks`: the frames that they lie in. `flags`: what the kernel says of
 //!   these frames.
 //! - [`collapse`]: what `MADV_COLLAPSE` would make of a mapping. [`mapping`]: all that is asked of one mapping.
 //! - [`answer`]: all mappings together. [`text`]: for people.
