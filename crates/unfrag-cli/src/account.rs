@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_not_input, name_of, write_file};
-use crate::quantity::interval;
+use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
@@ -37,6 +37,9 @@ pub struct Args {
     /// Look at this host again after this time, and say what grew: 10s, 5m
     #[arg(long, value_name = "TIME", value_parser = |text: &str| interval(text, 0.01), conflicts_with_all = ["later", "snapshot"])]
     every: Option<f64>,
+    /// Bytes in a page, if no file tells: 4K, 16K, 64K
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    page_size: Option<u64>,
     #[command(flatten)]
     window: WindowArgs,
     /// Print blocks by their size, and every place of the kernel's source (allocinfo), as well
@@ -80,7 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn found(args: &Args) -> Result<(Answer, Option<Covered>)> {
     let window = args.window.window();
     if let Some(seconds) = args.every {
-        let (before, after) = two_looks(&args.path, seconds)?;
+        let (before, after) = two_looks(&args.path, seconds, args.page_size)?;
         return Ok((answer(Some(&before), &after)?, None));
     }
     let name = |at: usize| args.snapshot.get(at).map(String::as_str);
@@ -107,10 +110,10 @@ fn found(args: &Args) -> Result<(Answer, Option<Covered>)> {
         (None, [_, second]) => Some((&args.path, Some(second.as_str()))),
         (None, _) => None,
     };
-    let first = look(&args.path, name(0), &window)?;
+    let first = look(&args.path, name(0), &window, args.page_size)?;
     let Some((later, name)) = other else {
         return Ok((answer(None, &first.look)?, first.covered));
     };
-    let second = look(later, name, &window)?;
+    let second = look(later, name, &window, args.page_size)?;
     Ok((answer(Some(&first.look), &second.look)?, second.covered))
 }

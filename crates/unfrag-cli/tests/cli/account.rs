@@ -199,6 +199,9 @@ fn each_frame_of_a_made_host_is_where_it_was_put() {
     assert_eq!(counted["basis"], "counters");
     assert_eq!(sum(&counted["uses"]), 4096 - 512);
     assert_eq!(likely(&counted), 90);
+    // Counters leave pages out, so that all of what is left may be such pages.
+    assert_eq!(counted["in_no_counter"]["at_least"], 0);
+    assert!(counted["off_by"].is_null());
     let said = stdout(&["account", bare.to_str().unwrap()]);
     assert!(said.contains("kpageflags: not there"), "{said}");
 }
@@ -240,6 +243,170 @@ fn a_leak_is_what_grew_between_two_looks() {
     );
 }
 
+/// Flags and counters of a copy are not of one moment: what they tell differently widens the bounds.
+#[test]
+fn a_copy_may_be_off_by_what_flags_and_counters_tell_differently() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    Host::new(90).lay_out(&path("still"), true);
+    let mut moved = Host::new(90);
+    moved.counters = moved
+        .counters
+        .replace("nr_anon_pages 216", "nr_anon_pages 246");
+    moved.counters = moved
+        .counters
+        .replace("nr_file_pages 420", "nr_file_pages 410");
+    moved.lay_out(&path("moved"), true);
+    let (still, moved) = (path("still"), path("moved"));
+    let (still, moved) = (still.to_str().unwrap(), moved.to_str().unwrap());
+    let answer = json(&["account", still, moved, "--json"]);
+    assert_eq!(answer["off_by"], 30 + 10);
+    let bounds = &answer["in_no_counter"];
+    assert_eq!(
+        (&bounds["at_least"], &bounds["at_most"]),
+        (&50.into(), &130.into())
+    );
+    assert_eq!(answer["growth"]["give_or_take"], 40);
+    let said = stdout(&["account", still, moved]);
+    assert!(
+        said.contains("NOT OF ONE MOMENT: page flags and counters of a copy"),
+        "{said}"
+    );
+    // No part of the host has more in no counter than it has.
+    for zone in answer["zones"].as_array().unwrap() {
+        let (most, exist) = (&zone["in_no_counter"]["at_most"], &zone["exist"]);
+        assert!(most.as_u64() <= exist.as_u64(), "{zone}");
+    }
+}
+
+/// What is missing or cannot be is no number of frames.
+#[test]
+fn what_is_cut_off_or_absurd_is_named_and_no_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let said = |name: &str| {
+        let path = at(name);
+        let path = path.to_str().unwrap();
+        (
+            json(&["account", path, "--json"]),
+            stdout(&["account", path]),
+        )
+    };
+    let mut cut = Host::new(90);
+    cut.words.truncate(2048);
+    cut.lay_out(&at("cut"), true);
+    let (answer, text) = said("cut");
+    assert_eq!(
+        (&answer["basis"], &answer["exist"]),
+        (&"counters".into(), &3584.into())
+    );
+    assert!(text.contains("cut off"), "{text}");
+    let mut bare = Host::new(90);
+    bare.words.fill(0);
+    bare.lay_out(&at("zeroes"), true);
+    let (answer, text) = said("zeroes");
+    assert_eq!(answer["basis"], "counters");
+    assert!(text.contains("no frame has a flag"), "{text}");
+    // More vmalloc than there is memory.
+    let mut absurd = Host::new(90);
+    absurd.meminfo = absurd.meminfo.replace("160 kB", "99999 kB");
+    absurd.lay_out(&at("absurd"), true);
+    let (answer, text) = said("absurd");
+    assert_eq!(answer["in_no_counter"]["at_least"], 0);
+    assert!(
+        answer["off_by"].is_null() && text.contains("VmallocUsed has"),
+        "{text}"
+    );
+    // More than the frames without a flag.
+    let mut large = Host::new(90);
+    large.meminfo = large.meminfo.replace("160 kB", "8000 kB");
+    large.lay_out(&at("large"), true);
+    let (answer, text) = said("large");
+    assert_eq!(answer["in_no_counter"]["at_most"], 8 + 40 + 90);
+    assert!(text.contains("page flags leave 138 for it"), "{text}");
+    // Without meminfo, what grew may be vmalloc.
+    Host::new(90).lay_out(&at("no-meminfo"), true);
+    fs::remove_file(at("no-meminfo").join("meminfo")).unwrap();
+    let path = at("no-meminfo");
+    let path = path.to_str().unwrap();
+    let answer = json(&["account", path, path, "--json"]);
+    assert!(answer["growth"]["give_or_take"].is_null());
+    assert_eq!(answer["page_size_from"], "assumed");
+    let words = ["account", path, "--page-size", "16K", "--json"];
+    assert_eq!(json(&words)["page_size"], 16384);
+    let text = stdout(&["account", path]);
+    assert!(text.contains("give --page-size"), "{text}");
+    // Without zoneinfo, reserved memory is in no file.
+    Host::new(90).lay_out(&at("no-zoneinfo"), false);
+    fs::remove_file(at("no-zoneinfo").join("zoneinfo")).unwrap();
+    let (answer, text) = said("no-zoneinfo");
+    assert_eq!(answer["extent"], "mem_total");
+    assert!(
+        answer["uses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|u| u["use"] != "reserved")
+    );
+    assert!(text.contains("all of MemTotal"), "{text}");
+    // Memory of zones that are not listed.
+    let mut more = Host::new(90);
+    more.meminfo = more.meminfo.replace("13312", "15000");
+    more.lay_out(&at("more"), true);
+    let (answer, text) = said("more");
+    assert_eq!(answer["extent"], "listed_zones");
+    assert_eq!(answer["in_no_counter"]["at_least"], 0);
+    assert!(text.contains("zoneinfo lacks zones"), "{text}");
+    assert!(!text.contains("all that exist"), "{text}");
+}
+
+#[test]
+fn allocinfo_that_is_not_understood_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host");
+    Host::new(0).lay_out(&path, true);
+    let path = path.to_str().unwrap();
+    let row = "        4096        1 drivers/x.c:5 [mod] func:foo";
+    let columns = "#     <size>  <calls> <tag info>";
+    for (text, expected, has_sites) in [
+        (String::new(), "allocinfo is empty", false),
+        (
+            format!("allocinfo - version: 1.0\n{columns}\n"),
+            "has no place",
+            true,
+        ),
+        (
+            format!("allocinfo - version: 3.0\n{columns}\n{row}\n"),
+            "version \"3.0\"",
+            false,
+        ),
+        (
+            format!("allocinfo - version: 1.0\n#     <calls>  <size> <tag info>\n{row}\n"),
+            "its columns are",
+            false,
+        ),
+        (format!("{row}\n"), "without its heading", true),
+        (
+            format!("allocinfo - version: 2.0\n{columns}\n{row} accurate:no\n"),
+            "1 places as inaccurate",
+            true,
+        ),
+    ] {
+        fs::write(Path::new(path).join("allocinfo"), &text).unwrap();
+        let answer = json(&["account", path, "--json"]);
+        assert_eq!(answer["call_sites"].is_array(), has_sites, "{text}");
+        let said = [&answer["notes"], &answer["unread"]]
+            .map(Value::to_string)
+            .concat();
+        assert!(said.replace('\\', "").contains(expected), "{text}: {said}");
+    }
+    let bare = dir.path().join("bare");
+    Host::new(0).lay_out(&bare, true);
+    let answer = json(&["account", bare.to_str().unwrap(), path, "--json"]);
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("what grew by place is not known"), "{notes}");
+}
+
 #[test]
 fn places_of_the_source_are_told_and_what_grew_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -272,6 +439,11 @@ fn what_cannot_be_told_is_an_error_with_a_way_out() {
     fails(&["account", path], 1, &["help:", "/proc"]);
     fails(&["account", "no-such-file"], 1, &["no-such-file"]);
     fails(&["account", FRAGMENTED, "--every", "1s"], 2, &["help:"]);
+    fails(
+        &["account", "--snapshot", "a"],
+        2,
+        &["no snapshots", "help:"],
+    );
     let three = ["--snapshot", "a", "--snapshot", "b", "--snapshot", "c"];
     let words = [&["account", FRAGMENTED][..], &three].concat();
     fails(&words, 2, &["more than two"]);

@@ -132,6 +132,11 @@ fn frames_are_those_that_the_pages_were_put_in() {
     let said = stdout(&["frames", "77", "--proc", laid.proc.to_str().unwrap()]);
     assert!(said.contains("6 frames of 2 MiB, and could in 2"), "{said}");
     assert!(said.contains("3 huge pages of 2 MiB"), "{said}");
+    let first = said.lines().next().unwrap();
+    assert!(
+        first.contains("(541 frames of 4 KiB, each counted once; mapped as 543 pages"),
+        "{first}"
+    );
     assert!(!said.contains('\x1b'), "a name cannot control the terminal");
 }
 
@@ -188,6 +193,18 @@ fn a_cgroup_has_the_processes_below_it() {
     let a = json(&[&words[..], &["--json"]].concat());
     assert_eq!(a["processes"].as_array().unwrap().len(), 1);
     assert_eq!(a["frames"]["huge"], 6);
+    // A second process maps the same frames, as after fork.
+    let (one, two) = (laid.proc.join("77"), laid.proc.join("99"));
+    fs::create_dir(&two).unwrap();
+    for file in ["status", "stat", "smaps", "pagemap"] {
+        fs::copy(one.join(file), two.join(file)).unwrap();
+    }
+    fs::write(group.join("below/cgroup.procs"), "77\n88\n99\n").unwrap();
+    let said = stdout(&words);
+    assert!(
+        said.lines().next().unwrap().contains("541 frames of 4 KiB"),
+        "{said}"
+    );
     assert!(
         a["notes"][0].as_str().unwrap().contains("88"),
         "{}",

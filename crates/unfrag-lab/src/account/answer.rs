@@ -3,12 +3,13 @@
 //! Invariant: the uses add up to the frames that exist, exactly. What no counter has is told by two bounds where the counters
 //! themselves leave it open, never by a guess between them.
 
-use super::compared::{Compared, compared};
+use super::compared::{Compared, apart, compared};
 use super::counters::{Counter, Pages};
 use super::look::{Drift, Look};
 use super::sites::{CallSite, call_sites};
 use super::tally::{ORDERS, Tally};
 use super::uses::Use;
+use crate::geometry::PageSizeFrom;
 use crate::host::files::Unread;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -85,6 +86,18 @@ pub enum Basis {
     Counters,
 }
 
+/// Which frames are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All that exist.
+    All,
+    /// Those of the zones that zoneinfo lists, which lacks some.
+    ListedZones,
+    /// Those of MemTotal, which has not what was reserved at boot.
+    MemTotal,
+}
+
 /// Where the memory is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Account {
@@ -94,20 +107,26 @@ pub struct Account {
     pub kernel_release: Option<String>,
     /// Bytes in a frame.
     pub page_size: u64,
+    /// How that is known.
+    pub page_size_from: PageSizeFrom,
     /// What uses are known by.
     pub basis: Basis,
+    /// What `exist` is the sum of.
+    pub extent: Extent,
     /// Frames that all zones span; `null` without zoneinfo.
     pub spanned: Option<u64>,
     /// Frames of them that do not exist.
     pub holes: Option<u64>,
     /// Frames that exist; without zoneinfo those of MemTotal.
     pub exist: u64,
-    /// Frames of each use, all of them: the sum is `exist`.
+    /// Frames of each use: the sum is `exist`. A use that nothing tells is not there, and its frames are the kernel's.
     pub uses: Vec<UseFrames>,
     /// What the kernel's counters say of its frames without flags (`kernel` of `uses`).
     pub kernel: Vec<Part>,
     /// The rest of them.
     pub in_no_counter: Bounds,
+    /// Frames by which that may be off, since not all was read at one moment; `null` where that is not known.
+    pub off_by: Option<u64>,
     /// Page flags beside counters; empty without page flags.
     pub compared: Vec<Compared>,
     /// Anonymous frames by the order of their block; empty without page flags.
@@ -156,25 +175,43 @@ pub fn account(look: &Look) -> Account {
         zones.iter().for_each(|z| all.add(z));
         all
     });
-    let (uses, kernel, in_no_counter, exist) = match &all {
+    let rows = all.as_ref().map_or(vec![], |t| compared(t, counters));
+    let unsettled = match look.drift {
+        Some(_) => look.unsettled,
+        None => apart(&rows),
+    };
+    let (uses, kernel, in_no_counter, exist, off_by) = match &all {
         Some(all) => {
             let kernel = parts(counters, Some(all));
-            let bounds = not_counted(all, &kernel, counters, look.unsettled);
+            let bounds = not_counted(all, &kernel, counters, unsettled);
+            let (bounds, is_known) = with_doubt(bounds, look, all, &kernel, unsettled, &mut notes);
             let bounds = with_lacking(bounds, counters, false, &mut notes);
-            let uses = uses(all);
-            (uses, kernel, bounds, all.exist())
+            let off_by = bounds.lacks_none.then_some(unsettled).filter(|_| is_known);
+            (uses(all), kernel, bounds.bounds, all.exist(), off_by)
         }
-        None => by_counters(look, &mut notes),
+        None => {
+            let (uses, parts, bounds, exist) = by_counters(look, &mut notes);
+            (uses, parts, bounds, exist, None)
+        }
     };
     let by_order = |of: fn(&Tally) -> &[u64; ORDERS]| {
         let of = all.iter().flat_map(|t| of(t).iter().enumerate());
         of.filter(|(_, n)| **n > 0).map(|(o, n)| (o, *n)).collect()
     };
-    let zones = zones(look);
+    let zones = zones(look, unsettled);
+    let has_zones = look.host.of_all(|z| z.pages("present")).is_some();
     Account {
         source: look.source.clone(),
         kernel_release: look.host.release.clone(),
         page_size: look.host.geometry.page_size,
+        page_size_from: look.host.geometry.page_size_from,
+        extent: match (all.is_some() || has_zones, look.lacks_zones) {
+            (true, false) => Extent::All,
+            (true, true) if all.is_some() || look.host.meminfo_bytes("MemTotal").is_none() => {
+                Extent::ListedZones
+            }
+            _ => Extent::MemTotal,
+        },
         basis: match all {
             Some(_) => Basis::PageFlags,
             None => Basis::Counters,
@@ -185,7 +222,8 @@ pub fn account(look: &Look) -> Account {
         uses,
         kernel,
         in_no_counter,
-        compared: all.as_ref().map_or(vec![], |t| compared(t, counters)),
+        off_by,
+        compared: rows,
         anon_by_order: by_order(|t| &t.anon),
         shmem_by_order: by_order(|t| &t.shmem),
         cache_by_order: by_order(|t| &t.cache),
@@ -195,7 +233,7 @@ pub fn account(look: &Look) -> Account {
             cma: counters.get(&Counter::Cma).copied(),
             cma_free: counters.get(&Counter::FreeCma).copied(),
         },
-        nodes: nodes(look, &zones),
+        nodes: nodes(look, &zones, unsettled),
         zones,
         counters: counters.clone(),
         drift: look.drift,
@@ -268,23 +306,67 @@ const NEEDED_ALONE: [(Counter, &str); 5] = [
 ];
 
 /// Says which counters are not there, and that nothing is known to be in none of them then.
-fn with_lacking(bounds: Bounds, counters: &Pages, alone: bool, notes: &mut Vec<String>) -> Bounds {
+fn with_lacking(bounds: Bounds, counters: &Pages, alone: bool, notes: &mut Vec<String>) -> Lacking {
     let needed = NEEDED.iter().chain(NEEDED_ALONE.iter().filter(|_| alone));
     let lacking: Vec<&str> = needed
         .filter(|(counter, _)| !counters.contains_key(counter))
         .map(|(_, name)| *name)
         .collect();
     if lacking.is_empty() {
-        return bounds;
+        return Lacking {
+            bounds,
+            lacks_none: true,
+        };
     }
     notes.push(format!(
         "no file counts {}: that is part of what is in no counter here",
         lacking.join(", ")
     ));
-    Bounds {
-        at_least: 0,
-        ..bounds
+    Lacking {
+        bounds: Bounds {
+            at_least: 0,
+            ..bounds
+        },
+        lacks_none: false,
     }
+}
+
+/// Bounds, and whether all counters that they need are there.
+struct Lacking {
+    bounds: Bounds,
+    lacks_none: bool,
+}
+
+/// Widens the bounds where counters are of more than the zones, or have more than there is; and whether how far they may be off is
+/// known.
+fn with_doubt(
+    bounds: Bounds,
+    look: &Look,
+    all: &Tally,
+    parts: &[Part],
+    unsettled: u64,
+    notes: &mut Vec<String>,
+) -> (Bounds, bool) {
+    let kernel = all.of(Use::Kernel).saturating_add(unsettled);
+    let areas = look.counters.host.get(&Counter::PerCpuAreas).copied();
+    let twice = areas.unwrap_or(0).min(all.of(Use::Reserved));
+    let counted: u64 = parts.iter().map(|p| p.frames).sum();
+    let is_more = counted.saturating_sub(twice) > kernel;
+    if is_more {
+        notes.push(format!(
+            "counters have {counted} frames of the kernel, and page flags leave {} for it: one of them is wrong, or they are not of one moment",
+            all.of(Use::Kernel)
+        ));
+    }
+    if !is_more && !look.lacks_zones {
+        return (bounds, true);
+    }
+    let wide = Bounds {
+        at_least: 0,
+        at_most: kernel.min(all.exist()),
+        ..bounds
+    };
+    (wide, false)
 }
 
 /// What the counters do not have of the kernel's frames. The areas of CPUs that were there at boot lie in reserved memory, and
@@ -297,7 +379,10 @@ fn not_counted(all: &Tally, parts: &[Part], counters: &Pages, unsettled: u64) ->
     Bounds {
         at_least: kernel.saturating_sub(counted.saturating_add(unsettled)),
         likely: kernel.saturating_sub(counted),
-        at_most: (kernel.saturating_add(unsettled)).saturating_sub(counted - twice),
+        at_most: kernel
+            .saturating_add(unsettled)
+            .saturating_sub(counted - twice)
+            .min(all.exist()),
     }
 }
 
@@ -309,37 +394,43 @@ fn by_counters(look: &Look, notes: &mut Vec<String>) -> ByCounters {
     let told = |counter| counters.get(&counter).copied().unwrap_or(0);
     let host = &look.host;
     let present = host.of_all(|z| z.pages("present"));
+    let present = present.filter(|_| !look.lacks_zones || host.meminfo.is_none());
     let total = host
         .meminfo_bytes("MemTotal")
         .map(|b| host.geometry.pages(b));
     let reserved = present.and(counters.get(&Counter::Reserved).copied());
     let exist = present.or(total).unwrap_or(0);
     let parts = parts(counters, None);
-    let shmem = told(Counter::Shmem);
-    let files = told(Counter::Files).saturating_sub(shmem + told(Counter::SwapCache));
-    let (dirty, written) = (told(Counter::Dirty), told(Counter::Writeback));
-    let huge = told(Counter::AnonHuge);
+    let is_told = |counter| counters.get(&counter).copied();
+    let no_cache = told(Counter::Shmem) + told(Counter::SwapCache);
+    let changed = told(Counter::Dirty) + told(Counter::Writeback);
+    let clean = is_told(Counter::Files).map(|n| n.saturating_sub(no_cache + changed));
+    let single = is_told(Counter::Anon).map(|n| n.saturating_sub(told(Counter::AnonHuge)));
+    let free = is_told(Counter::Free).map(|n| n.saturating_sub(told(Counter::Unaccepted)));
     let mut uses: Vec<UseFrames> = [
-        (
-            Use::Free,
-            told(Counter::Free).saturating_sub(told(Counter::Unaccepted)),
-        ),
-        (Use::PerCpu, told(Counter::PerCpu)),
-        (Use::CleanCache, files.saturating_sub(dirty + written)),
-        (Use::DirtyCache, dirty),
-        (Use::Writeback, written),
-        (Use::Shmem, shmem),
-        (Use::Anon, told(Counter::Anon).saturating_sub(huge)),
-        (Use::AnonHuge, huge),
-        (Use::Hugetlb, told(Counter::Hugetlb)),
-        (Use::Slab, told(Counter::Slab)),
-        (Use::PageTables, told(Counter::PageTables)),
-        (Use::Offline, told(Counter::Balloon)),
-        (Use::Broken, told(Counter::Broken)),
-        (Use::Reserved, reserved.unwrap_or(0)),
+        (Use::Free, free),
+        (Use::PerCpu, is_told(Counter::PerCpu)),
+        (Use::CleanCache, clean),
+        (Use::DirtyCache, is_told(Counter::Dirty)),
+        (Use::Writeback, is_told(Counter::Writeback)),
+        (Use::Shmem, is_told(Counter::Shmem)),
+        (Use::Anon, single),
+        (Use::AnonHuge, is_told(Counter::AnonHuge)),
+        (Use::Hugetlb, is_told(Counter::Hugetlb)),
+        (Use::Slab, is_told(Counter::Slab)),
+        (Use::PageTables, is_told(Counter::PageTables)),
+        (Use::Offline, is_told(Counter::Balloon)),
+        (Use::Broken, is_told(Counter::Broken)),
+        (Use::Reserved, reserved),
     ]
-    .map(|(kind, frames)| UseFrames { kind, frames })
-    .to_vec();
+    .into_iter()
+    .filter_map(|(kind, frames)| {
+        Some(UseFrames {
+            kind,
+            frames: frames?,
+        })
+    })
+    .collect();
     let known: u64 = uses.iter().map(|u| u.frames).sum();
     if known > exist {
         notes.push(format!(
@@ -356,16 +447,19 @@ fn by_counters(look: &Look, notes: &mut Vec<String>) -> ByCounters {
     }
     let kernel = exist.saturating_sub(known);
     let counted: u64 = parts.iter().map(|p| p.frames).sum();
-    // Pages of the swap cache are taken for mapped ones, which are counted as anonymous; a balloon may be out of the managed
-    // frames.
+    // Counters leave pages out, such as anonymous ones that nobody maps, so that all of what is left may be such pages. What may
+    // be counted twice: the swap cache with what is mapped of it, a balloon with what is not managed, areas of CPUs with what is
+    // reserved, and all that the counters have more than there is.
     let either = told(Counter::Balloon).min(reserved.unwrap_or(0));
     let areas = told(Counter::PerCpuAreas).min(reserved.unwrap_or(0));
     let bounds = Bounds {
-        at_least: kernel.saturating_sub(counted + told(Counter::SwapCache)),
+        at_least: 0,
         likely: kernel.saturating_sub(counted),
-        at_most: (kernel + either + areas).saturating_sub(counted),
+        at_most: (kernel + either + areas + told(Counter::SwapCache) + known.saturating_sub(exist))
+            .saturating_sub(counted.min(kernel))
+            .min(exist),
     };
-    let bounds = with_lacking(bounds, counters, true, notes);
+    let bounds = with_lacking(bounds, counters, true, notes).bounds;
     uses.push(UseFrames {
         kind: Use::Kernel,
         frames: kernel,
@@ -374,7 +468,7 @@ fn by_counters(look: &Look, notes: &mut Vec<String>) -> ByCounters {
 }
 
 /// The zones, each with the bounds of what no counter has of it.
-fn zones(look: &Look) -> Vec<ZoneFrames> {
+fn zones(look: &Look, unsettled: u64) -> Vec<ZoneFrames> {
     let Some(tallies) = &look.zones else {
         return vec![];
     };
@@ -382,13 +476,16 @@ fn zones(look: &Look) -> Vec<ZoneFrames> {
     zones
         .map(|(i, (zone, tally))| {
             let own = look.counters.zones.get(i).cloned().unwrap_or_default();
-            let off = look.unsettled_by_zone.get(i).copied().unwrap_or(0);
+            let off = match look.drift {
+                Some(_) => look.unsettled_by_zone.get(i).copied().unwrap_or(0),
+                None => unsettled,
+            };
             of_part(look, (zone.node, zone.name.clone()), tally, &own, off)
         })
         .collect()
 }
 
-fn nodes(look: &Look, zones: &[ZoneFrames]) -> Vec<ZoneFrames> {
+fn nodes(look: &Look, zones: &[ZoneFrames], unsettled: u64) -> Vec<ZoneFrames> {
     let mut numbers: Vec<u32> = zones.iter().map(|z| z.node).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -405,6 +502,9 @@ fn nodes(look: &Look, zones: &[ZoneFrames]) -> Vec<ZoneFrames> {
         {
             sum.add(tally);
             off = off.saturating_add(*n);
+        }
+        if look.drift.is_none() {
+            off = unsettled;
         }
         let own = look.counters.nodes.get(&node).cloned().unwrap_or_default();
         of_part(look, (node, String::new()), &sum, &own, off)
@@ -440,7 +540,10 @@ fn of_part(
         in_no_counter: Bounds {
             at_least: kernel.saturating_sub(of_host.max(counted).saturating_add(off)),
             likely: kernel.saturating_sub(of_host.max(counted)),
-            at_most: kernel.saturating_add(off).saturating_sub(counted),
+            at_most: kernel
+                .saturating_add(off)
+                .saturating_sub(counted)
+                .min(tally.exist().saturating_sub(tally.of(Use::Reserved))),
         },
     }
 }

@@ -22,6 +22,17 @@ pub struct Compared {
     pub difference: i64,
 }
 
+/// Frames by which flags and counters of a copy may be apart, as they were not read at one moment: all that they tell
+/// differently. What the counters of slabs and page tables have more is no sign of that: such pages need no mark.
+pub(super) fn apart(rows: &[Compared]) -> u64 {
+    let one = |row: &Compared| match row.what {
+        part if part.starts_with(' ') => 0,
+        "slab" | "page tables" => row.difference.min(0).unsigned_abs(),
+        _ => row.difference.unsigned_abs(),
+    };
+    rows.iter().map(one).fold(0, u64::saturating_add)
+}
+
 /// The rows.
 pub(super) fn compared(t: &Tally, counters: &Pages) -> Vec<Compared> {
     let told = |counter| counters.get(&counter).copied();

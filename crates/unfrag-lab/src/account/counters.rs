@@ -211,6 +211,20 @@ impl Counters {
         counters
     }
 
+    /// Takes away counters of the host that have more pages than it has; a clause for each.
+    pub fn refuse_more_than(&mut self, pages: u64) -> Vec<String> {
+        let too_many = |(_, n): &(Counter, u64)| *n > pages;
+        let all: Vec<(Counter, u64)> = self.host.iter().map(|(c, n)| (*c, *n)).collect();
+        let refuse = |(counter, n): (Counter, u64)| {
+            self.host.remove(&counter);
+            format!(
+                "{} has {n} frames, which is more than there are ({pages}): it is not used",
+                name(counter)
+            )
+        };
+        all.into_iter().filter(too_many).map(refuse).collect()
+    }
+
     /// The mean of two readings; what only one of them tells is not known.
     pub fn mean(&self, other: &Counters) -> Counters {
         let mean = |a: &Pages, b: &Pages| -> Pages {
@@ -232,6 +246,16 @@ impl Counters {
                 .collect(),
         }
     }
+}
+
+/// What files call a counter.
+fn name(counter: Counter) -> &'static str {
+    let of_zones = SOURCES.iter().find(|(c, ..)| *c == counter);
+    let of_zones = of_zones.map(|(_, names, _, line)| names.first().copied().unwrap_or(line));
+    let of_meminfo = OF_MEMINFO.iter().find(|(c, _)| *c == counter);
+    of_zones
+        .or(of_meminfo.map(|(_, line)| *line))
+        .unwrap_or("what per-CPU lists hold, or reserved memory,")
 }
 
 fn insert(pages: &mut Pages, counter: Counter, n: Option<u64>) {

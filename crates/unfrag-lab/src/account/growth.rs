@@ -41,8 +41,9 @@ pub struct Growth {
     pub uses: Vec<UseGrowth>,
     /// Frames that no counter has: the difference of what is likely.
     pub in_no_counter: i64,
-    /// Frames by which that may be off: what per-CPU lists may have had more or fewer while flags were read.
-    pub give_or_take: u64,
+    /// Frames by which that may be off: what per-CPU lists may have had more or fewer while flags were read, and what flags and
+    /// counters of a copy tell differently; `null` where it is not known.
+    pub give_or_take: Option<u64>,
     /// By zone; empty without page flags.
     pub zones: Vec<ZoneGrowth>,
     /// Places of the kernel's source; `null` without allocinfo.
@@ -64,7 +65,17 @@ pub struct Answer {
 /// # Errors
 /// If the two are not of one host, or one of them tells its frames and the other one only counters.
 pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
-    let now = account(after);
+    let mut now = account(after);
+    if let Some(before) = before.filter(|b| b.sites.is_some() != after.sites.is_some()) {
+        let lacking = match before.sites {
+            None => before,
+            Some(_) => after,
+        };
+        now.notes.push(format!(
+            "allocinfo of {} is not there or not understood: what grew by place is not known",
+            lacking.source
+        ));
+    }
     let growth = before
         .map(|before| growth(before, after, &now))
         .transpose()?;
@@ -87,14 +98,28 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
         .help("compare two with page flags (root; `unfrag snapshot`), or two without"));
     }
     if was.page_size != now.page_size || was.exist != now.exist || was.spanned != now.spanned {
+        let of = |a: &Account| {
+            let spanned = match a.spanned {
+                Some(n) => format!(" of {n} that its zones span"),
+                None => String::new(),
+            };
+            format!("{} frames{spanned}, of {} bytes each", a.exist, a.page_size)
+        };
         return Err(Error::question(format!(
-            "{} has {} frames and {} has {}: they are not of one host, or memory came or went between them",
-            was.source, was.exist, now.source, now.exist
+            "{} has {} and {} has {}: they are not of one host, or memory came or went between them",
+            was.source,
+            of(&was),
+            now.source,
+            of(now)
         ))
         .help("give two looks at one host, or ask of each by itself"));
     }
     let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
-    let uses = Use::ALL.iter().map(|&kind| UseGrowth {
+    let tells = |a: &Account, kind| a.uses.iter().any(|u| u.kind == kind);
+    let told = Use::ALL
+        .iter()
+        .filter(|&&k| tells(now, k) && tells(&was, k));
+    let uses = told.map(|&kind| UseGrowth {
         kind,
         frames: difference(now.frames(kind), was.frames(kind)),
     });
@@ -119,7 +144,7 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
         seconds: times.and_then(|(a, b)| Some(b.checked_sub(a)? as f64 / 1e9)),
         uses: uses.collect(),
         in_no_counter: difference(now.in_no_counter.likely, was.in_no_counter.likely),
-        give_or_take: before.unsettled.saturating_add(after.unsettled),
+        give_or_take: was.off_by.zip(now.off_by).map(|(a, b)| a.saturating_add(b)),
         zones: zones.collect(),
         call_sites: before
             .sites

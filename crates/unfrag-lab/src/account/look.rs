@@ -7,15 +7,20 @@
 //! Invariant: nothing is guessed. A file that is missing is named, with what is not known without it.
 
 use super::counters::Counters;
-use super::tally::{Counting, Tally, Told};
+use super::tally::{Counted, Counting, Tally, Told};
+use crate::geometry::PageSizeFrom;
 use crate::host::files::{self, Files, Lacking, Reader, Unread};
 use crate::host::{Host, OfSnapshot, whole};
-use crate::report::number::duration;
+use crate::report::number::{bytes, duration};
 use serde::Serialize;
 use std::time::Instant;
 use unfrag_linux::kpageflags;
 use unfrag_linux::procfs::{AllocInfo, VmStat, ZoneInfo, vmallocinfo};
 use unfrag_linux::recording::Snapshot;
+
+/// What is lacking without page flags.
+const WITHOUT_FLAGS: &str =
+    "uses are those that counters tell, and what none of them has is what is left";
 
 const LACKING: &Lacking = &Lacking {
     needed: &[
@@ -27,10 +32,7 @@ const LACKING: &Lacking = &Lacking {
             "meminfo",
             "vmalloc, per-CPU areas and hugetlb pools not known",
         ),
-        (
-            kpageflags::NAME,
-            "uses are those that counters tell, and what none of them has is what is left",
-        ),
+        (kpageflags::NAME, WITHOUT_FLAGS),
     ],
     further: &[
         ("vmstat", "what changed meanwhile not known"),
@@ -65,6 +67,8 @@ pub struct Look {
     pub zones: Option<Vec<Tally>>,
     /// What changed while they were read; `None` of a copy.
     pub drift: Option<Drift>,
+    /// Whether zones of the host are missing from zoneinfo, so that counters of the host have more than its zones.
+    pub lacks_zones: bool,
     /// Frames that per-CPU lists may have had more, or fewer, than what is counted as theirs.
     pub unsettled: u64,
     /// The same of each zone.
@@ -78,19 +82,19 @@ pub struct Look {
 }
 
 impl Look {
-    /// Reads the files of a host that runs.
-    pub fn live(source: &str, from: &dyn Files) -> Look {
-        Look::read(source, from, true)
+    /// Reads the files of a host that runs. `page_size`: bytes in a page, where they are given.
+    pub fn live(source: &str, from: &dyn Files, page_size: Option<u64>) -> Look {
+        Look::read(source, from, true, page_size)
     }
 
     /// Reads a copy of the files of a host.
-    pub fn copy(source: &str, from: &dyn Files) -> Look {
-        Look::read(source, from, false)
+    pub fn copy(source: &str, from: &dyn Files, page_size: Option<u64>) -> Look {
+        Look::read(source, from, false, page_size)
     }
 
     /// Reads a snapshot.
-    pub fn of_snapshot(source: &str, snapshot: &Snapshot) -> Look {
-        let mut look = Look::read(source, &OfSnapshot(snapshot), false);
+    pub fn of_snapshot(source: &str, snapshot: &Snapshot, page_size: Option<u64>) -> Look {
+        let mut look = Look::read(source, &OfSnapshot(snapshot), false, page_size);
         let times = [kpageflags::NAME, "zoneinfo", "meminfo"];
         look.time = times.iter().find_map(|f| snapshot.time_of(f));
         let of = |file| snapshot.time_of(file);
@@ -113,10 +117,10 @@ impl Look {
         !self.counters.host.is_empty()
     }
 
-    fn read(source: &str, from: &dyn Files, is_live: bool) -> Look {
+    fn read(source: &str, from: &dyn Files, is_live: bool, page_size: Option<u64>) -> Look {
         let begin = Instant::now();
         let mut reader = Reader::new(from, LACKING);
-        let host = Host::read(&mut reader);
+        let host = measured(Host::read(&mut reader), page_size);
         let vmstat = reader.get("vmstat", VmStat::parse);
         let vmalloc = reader.get("vmallocinfo", vmallocinfo::by_node);
         let mut counters = Counters::read(&host, vmstat.as_ref(), vmalloc.as_ref());
@@ -134,12 +138,19 @@ impl Look {
             let between: &mut dyn FnMut() = if is_live { &mut sample } else { &mut nothing };
             reader.stream(kpageflags::NAME, |flags| counting.read(flags, between))
         });
-        let sites = reader.get("allocinfo", AllocInfo::parse);
+        let sites = reader.get("allocinfo", files::allocinfo);
         let mut drift = None;
-        let unread = std::mem::take(&mut reader.unread);
-        let counted = counted.flatten();
+        let mut unread = std::mem::take(&mut reader.unread);
+        let counted = counted.flatten().filter(|counted| {
+            let why = unfit(counted, &host);
+            unread.extend(why.iter().map(|why| Unread {
+                file: kpageflags::NAME.to_owned(),
+                why: format!("{why}: {WITHOUT_FLAGS}"),
+            }));
+            why.is_none()
+        });
         if is_live && counted.is_some() {
-            let again = Host::read(&mut reader);
+            let again = measured(Host::read(&mut reader), page_size);
             let later = reader.get("vmstat", VmStat::parse);
             counters = counters.mean(&Counters::read(&again, later.as_ref(), vmalloc.as_ref()));
             lists.push(per_cpu(&again));
@@ -155,7 +166,28 @@ impl Look {
             ("vmstat", vmstat.as_ref().map(|f| &f.notes)),
             ("allocinfo", sites.as_ref().map(|f| &f.notes)),
         ]));
+        notes.extend(sites.iter().flat_map(files::of_allocinfo));
+        if sites.is_none() && from.read("allocinfo").is_ok_and(|text| text.is_empty()) {
+            notes.push("allocinfo is empty: who allocated it not known".into());
+        }
         notes.extend(host.of_sizes.iter().cloned());
+        let is_assumed = host.geometry.page_size_from == PageSizeFrom::Assumed;
+        if is_assumed && !host.of_sizes.iter().any(|n| n.contains("--page-size")) {
+            notes.push(format!(
+                "no file tells the size of a page: {} are assumed for every size; give --page-size SIZE",
+                bytes(host.geometry.page_size)
+            ));
+        }
+        let exist = existing(&host);
+        let outside = counted.as_ref().map_or(0, |c| c.outside);
+        let lacks_zones = exist.lacks_zones(&host, outside);
+        if lacks_zones {
+            let what = "zoneinfo lacks zones of this host: what is counted by zone is of those that it lists, and how much of the host's counters lies in them is not known";
+            notes.push(what.into());
+        }
+        if let Some(most) = exist.most() {
+            notes.extend(counters.refuse_more_than(most));
+        }
         if host.zoneinfo.is_some() {
             notes.extend(host.contradictions());
             if !is_told {
@@ -213,6 +245,7 @@ impl Look {
             counters,
             zones,
             drift,
+            lacks_zones,
             unsettled,
             unsettled_by_zone,
             sites,
@@ -220,6 +253,65 @@ impl Look {
             notes,
         }
     }
+}
+
+/// With this page size, where one is given.
+fn measured(mut host: Host, page_size: Option<u64>) -> Host {
+    if page_size.is_some() {
+        host.measure(page_size, host.listed(), None);
+    }
+    host
+}
+
+/// Frames that exist, as two files tell.
+struct Existing {
+    /// As zoneinfo's zones have them.
+    present: Option<u64>,
+    /// As meminfo has them, but for those that the allocator was never given.
+    total: Option<u64>,
+}
+
+fn existing(host: &Host) -> Existing {
+    let total = host.meminfo_bytes("MemTotal");
+    Existing {
+        present: host.of_all(|z| z.pages("present")),
+        total: total.map(|b| host.geometry.pages(b)),
+    }
+}
+
+impl Existing {
+    fn most(&self) -> Option<u64> {
+        let most = self.present.max(self.total);
+        most.filter(|n| *n > 0)
+    }
+
+    /// Whether the host has more than its zones. `outside`: frames in use outside of all of them, of which some hosts have a few.
+    fn lacks_zones(&self, host: &Host, outside: u64) -> bool {
+        let Some(present) = self.present else {
+            return false;
+        };
+        let few = present / 50;
+        let has_more = self.total.is_some_and(|t| t > present.saturating_add(few));
+        host.zoneinfo.is_some() && (!host.gaps().is_empty() || outside > few || has_more)
+    }
+}
+
+/// Why flags cannot be those of this host's frames.
+fn unfit(counted: &Counted, host: &Host) -> Option<String> {
+    if !counted.zones.is_empty() && counted.zones.iter().all(Tally::is_bare) {
+        return Some("no frame has a flag in it".into());
+    }
+    let is_cut = |zone: &&crate::host::Zone| {
+        let (span, end) = (zone.span(), counted.end);
+        let unread = span.end.saturating_sub(span.start.max(end));
+        let present = zone.told("present").unwrap_or(0);
+        unread > (span.end - span.start).saturating_sub(present)
+    };
+    let zone = host.zones.iter().find(is_cut)?;
+    Some(format!(
+        "it ends at frame {}, and node {}, zone {} has more behind that: it is cut off",
+        counted.end, zone.node, zone.name
+    ))
 }
 
 /// Frames on per-CPU lists of each zone.

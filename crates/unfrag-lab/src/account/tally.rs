@@ -63,6 +63,11 @@ impl Tally {
         self.uses[kind as usize]
     }
 
+    /// Whether no frame has a flag.
+    pub(super) fn is_bare(&self) -> bool {
+        self.exist() + self.holes + self.reserved == 0
+    }
+
     /// Frames that exist.
     pub fn exist(&self) -> u64 {
         self.uses.iter().sum()
@@ -185,11 +190,13 @@ impl Counting {
         /// Frames, 2 GiB of 4 KiB.
         const FROM_TIME_TO_TIME: u64 = 1 << 19;
         let mut next = FROM_TIME_TO_TIME;
+        let mut end = 0;
         kpageflags::each(flags, |first, words| {
             if first >= next {
                 between();
                 next = first + FROM_TIME_TO_TIME;
             }
+            end = first + words.len() as u64;
             self.piece(first, words);
         })?;
         self.end_block();
@@ -198,6 +205,7 @@ impl Counting {
             frames: (0..self.zones.len()).map(|i| self.frames(i)).collect(),
             zones: self.zones,
             outside: self.outside,
+            end,
         })
     }
 
@@ -306,6 +314,8 @@ pub(super) struct Counted {
     pub frames: Vec<u64>,
     /// Frames in use outside of all zones.
     pub outside: u64,
+    /// The frame that flags end before.
+    pub end: u64,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every number has its unit; what is not known is said, and names of an input cannot control the terminal.
 
-use super::answer::{Account, Basis, Bounds, ZoneFrames};
+use super::answer::{Account, Basis, Bounds, Extent, ZoneFrames};
 use super::growth::{Answer, Growth};
 use super::sites::SiteGrowth;
 use super::uses::Use;
@@ -51,6 +51,12 @@ pub fn render(answer: &Answer, all: bool, screen: &Screen) -> Text {
             duration(drift.seconds),
             frames(drift.allocated),
             frames(drift.freed)
+        ));
+    }
+    if let (None, Some(off)) = (a.drift, a.off_by.filter(|n| *n > 0)) {
+        paragraph(&format!(
+            "NOT OF ONE MOMENT: page flags and counters of a copy are read one after the other. They differ by {}, so what is in no counter may be off by as much.",
+            bytes(a.bytes(off))
         ));
     }
     uses(a, growth, &mut out);
@@ -111,8 +117,9 @@ fn grew(a: &Account, growth: &Growth) -> String {
         None => String::new(),
     };
     let off = match growth.give_or_take {
-        0 => String::new(),
-        n => format!(" (give or take {})", bytes(a.bytes(n))),
+        Some(0) => String::new(),
+        Some(n) => format!(" (give or take {})", bytes(a.bytes(n))),
+        None => " (by how much that may be off is not known)".to_owned(),
     };
     let mut most: Vec<_> = growth.uses.iter().filter(|u| u.frames != 0).collect();
     most.sort_by_key(|u| std::cmp::Reverse(u.frames.unsigned_abs()));
@@ -174,7 +181,12 @@ fn uses(a: &Account, growth: Option<&Growth>, out: &mut Text) {
             push("  in no counter".into(), a.in_no_counter.likely, grown);
         }
     }
-    push("all that exist".into(), a.exist, None);
+    let all_of = match a.extent {
+        Extent::All => "all that exist",
+        Extent::ListedZones => "all of the zones that zoneinfo lists",
+        Extent::MemTotal => "all of MemTotal",
+    };
+    push(all_of.into(), a.exist, None);
     out.push('\n');
     columns::push(out, "  ", 1, &rows);
     let mut across = vec![];

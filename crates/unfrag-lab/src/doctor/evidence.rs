@@ -126,7 +126,7 @@ impl Evidence {
         let mut host = Host::read(&mut reader);
         let vmstat = reader.get("vmstat", VmStat::parse);
         let slabs = reader.get("slabinfo", SlabInfo::parse);
-        let sites = reader.get("allocinfo", AllocInfo::parse);
+        let sites = reader.get("allocinfo", files::allocinfo);
         let blocks = reader.stream(kpageflags::NAME, |flags| zone_blocks(&host.zones, flags));
         let uptime = reader.get("uptime", uptime::parse);
         if host.release.is_none() {
@@ -158,6 +158,8 @@ impl Evidence {
             ("slabinfo", slabs.as_ref().map(|f| &f.notes)),
             ("allocinfo", sites.as_ref().map(|f| &f.notes)),
         ]));
+        host.partly
+            .extend(sites.iter().flat_map(files::of_allocinfo));
         let mut numbers: Vec<u32> = host.zones.iter().map(|z| z.node).collect();
         numbers.dedup();
         let last_frame = host.zones.iter().map(|z| z.span().end).max();

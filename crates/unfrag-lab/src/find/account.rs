@@ -31,15 +31,26 @@ pub struct Looked {
 ///
 /// # Errors
 /// If it cannot be read, or tells nothing of what memory is used for.
-pub fn look(path: &Path, name: Option<&str>, window: &Window) -> Result<Looked> {
+pub fn look(
+    path: &Path,
+    name: Option<&str>,
+    window: &Window,
+    page_size: Option<u64>,
+) -> Result<Looked> {
     let source = snapshots::name(path);
     if is_own(path) && !window.is_all() {
         return Err(LabError::no_window());
     }
+    if is_own(path) && name.is_some() {
+        return Err(LabError::question(
+            "this host has no snapshots, and one is named (--snapshot)",
+        )
+        .help("give a recording or a snapshot file; or leave --snapshot out to see this host"));
+    }
     let is_proc = !snapshots::is_stdin(path) && path.is_dir() && is_procfs(path);
     if name.is_none() && window.is_all() && is_proc {
         return Ok(Looked {
-            look: telling(of_procfs(path, &source), &source)?,
+            look: telling(of_procfs(path, &source, page_size), &source)?,
             covered: None,
         });
     }
@@ -60,7 +71,7 @@ pub fn look(path: &Path, name: Option<&str>, window: &Window) -> Result<Looked> 
         1 => source.clone(),
         _ => format!("{source}, snapshot {}", snapshot.name),
     };
-    let mut look = Look::of_snapshot(&place, snapshot);
+    let mut look = Look::of_snapshot(&place, snapshot, page_size);
     held.snapshots.iter().for_each(|s| look.host.learn(s));
     look.unread.extend(held.not_read);
     Ok(Looked {
@@ -73,7 +84,7 @@ pub fn look(path: &Path, name: Option<&str>, window: &Window) -> Result<Looked> 
 ///
 /// # Errors
 /// If it is not this host, or as [`look`].
-pub fn two_looks(path: &Path, seconds: f64) -> Result<(Look, Look)> {
+pub fn two_looks(path: &Path, seconds: f64, page_size: Option<u64>) -> Result<(Look, Look)> {
     if !is_own(path) {
         return Err(LabError::question(
             "a host is looked at again as time goes by, and this is a copy",
@@ -82,18 +93,18 @@ pub fn two_looks(path: &Path, seconds: f64) -> Result<(Look, Look)> {
     }
     let begin = Instant::now();
     let all = Window::default();
-    let mut before = look(path, None, &all)?.look;
+    let mut before = look(path, None, &all, page_size)?.look;
     let since = begin.elapsed();
     thread::sleep(Duration::from_secs_f64(seconds).saturating_sub(since));
     let second = begin.elapsed();
-    let mut after = look(path, None, &all)?.look;
+    let mut after = look(path, None, &all, page_size)?.look;
     before.source = "the first look".to_owned();
     before.time = Some(0);
     after.time = Some(u64::try_from(second.as_nanos()).unwrap_or(u64::MAX));
     Ok((before, after))
 }
 
-fn of_procfs(path: &Path, source: &str) -> Look {
+fn of_procfs(path: &Path, source: &str, page_size: Option<u64>) -> Look {
     let is_own = is_own(path);
     let files = HostFiles {
         proc: path,
@@ -101,8 +112,8 @@ fn of_procfs(path: &Path, source: &str) -> Look {
         flags: FlagsPace::AtOnce,
     };
     match is_own {
-        true => Look::live(source, &files),
-        false => Look::copy(source, &files),
+        true => Look::live(source, &files, page_size),
+        false => Look::copy(source, &files, page_size),
     }
 }
 

@@ -4,14 +4,14 @@ use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, is_stdin, named};
 use crate::doctor::{Evidence, Reading};
 use crate::error::Result;
-use crate::host::files::{Files as _, and_not_read};
+use crate::host::files::{self, Files as _, and_not_read};
 use crate::host::{OfSnapshot, Zone};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 use unfrag_linux::Error;
 use unfrag_linux::paste::is_of_several;
-use unfrag_linux::procfs::{AllocInfo, SlabInfo, VmStat, uptime};
+use unfrag_linux::procfs::{SlabInfo, VmStat, uptime};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::Window;
 use unfrag_linux::snapshots::KNOWN;
@@ -143,7 +143,7 @@ fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Re
         e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
     }
     let sites = |s: &Snapshot| {
-        let info = AllocInfo::parse(s.file("allocinfo")?).ok()?;
+        let info = files::allocinfo(s.file("allocinfo")?).ok()?;
         Some((s.time_of("allocinfo")?, info))
     };
     if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(sites), sites(&all[at]))
@@ -256,7 +256,7 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
     if is_own && seconds > 0.0 {
         let parse = |name: &str| fs::read(path.join(name)).ok();
         slabs = parse("slabinfo").and_then(|t| SlabInfo::parse(&t).ok());
-        sites = parse("allocinfo").and_then(|t| AllocInfo::parse(&t).ok());
+        sites = parse("allocinfo").and_then(|t| files::allocinfo(&t).ok());
         let steps = match seconds < SHORT {
             true => 1,
             false => (seconds / EVERY).round() as u32,

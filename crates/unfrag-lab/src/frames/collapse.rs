@@ -4,7 +4,8 @@
 //! least one page of it is in memory, however many are missing: these are filled with zeroes, and pages that are swapped out are
 //! read. Up to 6.17 one of the pages has to be writable as it is: then a range of which none is this process' alone is not known.
 //! A range that a huge page maps already stays as it is. It is known for anonymous memory; for shared memory as far as
-//! this process maps it; for files it depends on the kernel's configuration and on who has the file open, so it is not.
+//! this process maps it. Of a range with a guard page none is made. The process must have written to anonymous memory
+//! once: of a mapping that has no page but zeroes it is not known whether it did. For files it depends on the kernel's configuration and on who has the file open, so it is not.
 //!
 //! Invariant: a forecast is a number only where the rule is certain. It says what happens if the huge pages can be had.
 
@@ -48,6 +49,8 @@ pub enum Reason {
     NoFlags,
     /// It is only read, and kernels differ.
     ReadOnly,
+    /// It has no page of its own, so it may never have been written to: then none is made.
+    OnlyZeroes,
 }
 
 impl Reason {
@@ -62,6 +65,7 @@ impl Reason {
             Reason::Userfault => "userfaultfd: not known",
             Reason::NoFlags => "without VmFlags: not known",
             Reason::ReadOnly => "only read: kernels differ",
+            Reason::OnlyZeroes => "only pages of zeroes: not known",
         }
     }
 
@@ -88,7 +92,7 @@ pub struct Collapse {
     /// Pages that are read from swap.
     pub swapped_pages: u64,
     /// Ranges of which it is not known: all that is there is swapped out, or shared with others where the kernel wants a page
-    /// that can be written.
+    /// that can be written, or some of it may be neither.
     pub unknown_ranges: u64,
     /// Why it is nothing, or not known.
     pub reason: Option<Reason>,
@@ -130,10 +134,33 @@ pub(super) struct Forecast {
     reason: Option<Reason>,
     found: Collapse,
     /// Ranges of which a huge page is made, or is there.
-    ranges: u64,
-    /// Pages in memory in them, but for those of zeroes.
-    present: u64,
+    taken: Ranges,
+    /// Those of them that have swapped pages.
+    with_swapped: Ranges,
+    /// Bytes of a huge page.
+    huge: u64,
+    /// Pages that are swapped out as pagemap has it, and bytes as smaps has it.
+    swapped: (u64, Option<u64>),
     is_shared: bool,
+}
+
+/// Ranges that a huge page would map.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ranges {
+    number: u64,
+    /// Pages in memory, but for those of zeroes.
+    present: u64,
+    swapped: u64,
+    filled: u64,
+}
+
+impl Ranges {
+    fn add(&mut self, other: Ranges) {
+        self.number += other.number;
+        self.present += other.present;
+        self.swapped += other.swapped;
+        self.filled += other.filled;
+    }
 }
 
 impl Forecast {
@@ -148,20 +175,24 @@ impl Forecast {
                 huge_now: mapped / huge,
                 ..Collapse::default()
             },
-            ranges: 0,
-            present: 0,
+            taken: Ranges::default(),
+            with_swapped: Ranges::default(),
+            huge,
+            swapped: (0, m.bytes("Swap")),
             is_shared: kind(m) == Kind::Shared,
         }
     }
 
     /// Adds a range. `zeroes`: how many of its pages are those that all who only read share.
     pub fn add(&mut self, window: &Window, zeroes: u64) {
-        if self.reason.is_some() || !window.is_whole {
+        let swapped = window.count(|e| e.is_swapped() && !e.is_present());
+        self.swapped.0 += swapped;
+        let is_guarded = window.pages.iter().any(|e| e.is_guard());
+        if self.reason.is_some() || !window.is_whole || is_guarded {
             return;
         }
         let present = window.present();
         let own = window.count(|e| e.is_present() && e.is_exclusive());
-        let swapped = window.count(|e| e.is_swapped() && !e.is_present());
         let is_taken = match self.rule.takes_unwritable {
             true => present > 0,
             // Shared memory is taken whoever may write it.
@@ -172,21 +203,36 @@ impl Forecast {
             return;
         }
         let copied = present.saturating_sub(zeroes);
-        self.ranges += 1;
-        self.present += copied;
-        self.found.swapped_pages += swapped;
-        self.found.filled_pages += (window.pages.len() as u64).saturating_sub(copied + swapped);
+        let range = Ranges {
+            number: 1,
+            present: copied,
+            swapped,
+            filled: (window.pages.len() as u64).saturating_sub(copied + swapped),
+        };
+        match swapped {
+            0 => self.taken.add(range),
+            _ => self.with_swapped.add(range),
+        }
     }
 
     /// What would be made. `pages`: in a huge page.
     pub fn finish(self, pages: u64) -> Collapse {
         let mut found = self.found;
         found.reason = self.reason;
+        let mut taken = self.taken;
+        // Marks that kernels before 6.15 do not tell from swap, such as a guard's.
+        let (swapped, told) = self.swapped;
+        match told.is_some_and(|bytes| swapped * (self.huge / pages) > bytes) {
+            true => found.unknown_ranges += self.with_swapped.number,
+            false => taken.add(self.with_swapped),
+        }
+        found.swapped_pages = taken.swapped;
+        found.filled_pages = taken.filled;
         match self.reason {
             None => {
                 // Mapped by a huge page since the flags were read, or the other way round.
-                found.huge_after = Some(self.ranges.max(found.huge_now));
-                found.copied_pages = self.present.saturating_sub(found.huge_now * pages);
+                found.huge_after = Some(taken.number.max(found.huge_now));
+                found.copied_pages = taken.present.saturating_sub(found.huge_now * pages);
             }
             Some(reason) if reason.is_certain() => found.huge_after = Some(found.huge_now),
             Some(_) => {}
@@ -222,7 +268,14 @@ fn reason(m: &Mapping, rule: Rule, huge: u64) -> Option<Reason> {
         return Some(Reason::Userfault);
     }
     let is_unwritable = kind == Kind::Anonymous && !m.rights.contains('w');
-    (is_unwritable && !rule.takes_unwritable).then_some(Reason::ReadOnly)
+    if is_unwritable && !rule.takes_unwritable {
+        return Some(Reason::ReadOnly);
+    }
+    // Pages of zeroes count as none.
+    let has_own = m.bytes("Rss") != Some(0) || m.bytes("Swap").is_some_and(|n| n > 0);
+    let first = m.addresses.start.next_multiple_of(huge);
+    let has_room = first.saturating_add(huge) <= m.addresses.end;
+    (kind == Kind::Anonymous && !has_own && has_room).then_some(Reason::OnlyZeroes)
 }
 
 #[cfg(test)]
@@ -284,6 +337,66 @@ mod tests {
             };
             assert_eq!((found.copied_pages, found.filled_pages), (copied, filled));
         }
+    }
+
+    /// `spec: 7.11`
+    #[test]
+    fn a_range_with_a_guard_page_or_a_mark_that_is_no_swap_is_not_taken() {
+        let head = "7f0000000000-7f0000800000 rw-p 00000000 00:00 0 ";
+        let of = |swap: &str| {
+            let text = format!("{head}\nRss: 100 kB\n{swap}VmFlags: rd wr ac\n");
+            smaps::parse(&text).unwrap().remove(0)
+        };
+        let rule = Rule {
+            takes_unwritable: true,
+            ..Rule::default()
+        };
+        let own = 1 << 63 | 1 << 56 | 0x77;
+        // The mark, what smaps says of swap, and huge pages, ranges that are not known.
+        for (mark, swap, after, unknown) in [
+            (1u64 << 62 | 1 << 58, "Swap: 0 kB\n", 1, 0),
+            (1 << 62, "Swap: 0 kB\n", 1, 1),
+            (1 << 62, "Swap: 4 kB\n", 2, 0),
+            (1 << 62, "", 2, 0),
+        ] {
+            let mut forecast = Forecast::new(&of(swap), rule, HUGE);
+            for other in [own, mark] {
+                let mut pages = vec![Entry(own); 512];
+                pages[9] = Entry(other);
+                let window = Window {
+                    first: 0,
+                    pages: &pages,
+                    is_whole: true,
+                };
+                forecast.add(&window, 0);
+            }
+            let found = forecast.finish(512);
+            assert_eq!(found.huge_after, Some(after), "{mark:x} {swap}");
+            assert_eq!(found.unknown_ranges, unknown, "{mark:x} {swap}");
+        }
+    }
+
+    /// `spec: 7.11`
+    #[test]
+    fn of_a_mapping_that_has_only_pages_of_zeroes_it_is_not_known() {
+        let of = |end: &str, rss: u64| {
+            let text = format!(
+                "7f0000000000-{end} rw-p 00000000 00:00 0 \nRss: {rss} kB\nSwap: 0 kB\nVmFlags: rd wr ac\n"
+            );
+            let rule = Rule {
+                takes_unwritable: true,
+                ..Rule::default()
+            };
+            let m = smaps::parse(&text).unwrap().remove(0);
+            Forecast::new(&m, rule, HUGE).finish(512)
+        };
+        let zeroes = of("7f0000800000", 0);
+        assert_eq!(
+            (zeroes.reason, zeroes.huge_after),
+            (Some(Reason::OnlyZeroes), None)
+        );
+        assert_eq!(of("7f0000800000", 4).reason, None);
+        assert_eq!(of("7f0000100000", 0).huge_after, Some(0), "no range in it");
     }
 
     /// `spec: 7.11`

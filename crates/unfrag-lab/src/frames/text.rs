@@ -24,14 +24,28 @@ pub fn render(a: &Answer, all: bool, screen: &Screen) -> Text {
         0 => String::new(),
         n => format!(", {} swapped out", size(n)),
     };
-    let _ = writeln!(
-        out,
-        "{}: {} in memory ({} pages of {}{swapped})",
-        printable(&a.of),
-        size(a.present),
-        thousands(a.present),
-        bytes(a.sizes.page)
-    );
+    let page = bytes(a.sizes.page);
+    let (of, mapped) = (printable(&a.of), thousands(a.present));
+    // What several mappings or processes show is one frame.
+    let shared = a.frames.pages.filter(|n| *n != a.present);
+    let _ = match shared {
+        Some(frames) => writeln!(
+            out,
+            "{of}: {} in memory ({} frames of {page}, each counted once; mapped as {mapped} pages{swapped})",
+            size(frames),
+            thousands(frames)
+        ),
+        None if a.frames.pages.is_none() && a.processes.len() > 1 => writeln!(
+            out,
+            "{of}: {} mapped ({mapped} pages of {page}; what several processes share counts for each{swapped})",
+            size(a.present)
+        ),
+        None => writeln!(
+            out,
+            "{of}: {} in memory ({mapped} pages of {page}{swapped})",
+            size(a.present)
+        ),
+    };
     let mut paragraph = |text: &str| wrapped(&mut out, Place::Hanging("  "), screen.width, text);
     let f = &a.frames;
     if let (Some(n), Some(few), Some(gib), Some(few_gib), Some(moves)) =
@@ -51,8 +65,12 @@ pub fn render(a: &Answer, all: bool, screen: &Screen) -> Text {
     }
     let share = a.huge_bytes as f64 / (a.present.max(1) * a.sizes.page) as f64;
     paragraph(&format!(
-        "HUGE PAGES: they map {} of it ({}).",
+        "HUGE PAGES: they map {} of {} ({}).",
         bytes(a.huge_bytes),
+        match shared {
+            Some(_) => format!("{} that are mapped", size(a.present)),
+            None => "it".into(),
+        },
         percent(share)
     ));
     let c = &a.collapse;
@@ -82,7 +100,7 @@ pub fn render(a: &Answer, all: bool, screen: &Screen) -> Text {
     if c.unknown_ranges > 0 {
         let _ = write!(
             would,
-            " Nor of {} that are swapped out as a whole.",
+            " Nor of {} that are swapped out or shared as a whole, or have marks that may be no swap.",
             counted(c.unknown_ranges, "range")
         );
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use unfrag_linux::content::STEP;
 use unfrag_linux::procfs::{
-    BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo,
+    AllocInfo, BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo,
 };
 use unfrag_linux::{Error, Result};
 
@@ -326,6 +326,38 @@ pub fn zoneinfo(content: &[u8]) -> Result<ZoneInfo> {
         true => Err(Error::malformed("no zone in it")),
         false => Ok(info),
     }
+}
+
+/// Reads `/proc/allocinfo`.
+///
+/// # Errors
+/// If it is not what the kernel writes, or of a version whose rows may mean something else.
+pub fn allocinfo(content: &[u8]) -> Result<AllocInfo> {
+    let read = AllocInfo::parse(content)?;
+    match read.unknown_format() {
+        Some(why) => Err(Error::malformed(why)),
+        None => Ok(read),
+    }
+}
+
+/// What a reader of allocinfo's places must know of them, a clause each.
+pub fn of_allocinfo(read: &AllocInfo) -> Vec<String> {
+    let mut all = vec![];
+    if read.sites.is_empty() {
+        all.push("allocinfo has no place in it: who allocated it not known".to_owned());
+    } else if !read.is_headed {
+        all.push(
+            "allocinfo comes without its heading: its columns are taken for size and calls"
+                .to_owned(),
+        );
+    }
+    let inaccurate = read.sites.iter().filter(|s| s.is_inaccurate()).count();
+    if inaccurate > 0 {
+        all.push(format!(
+            "allocinfo: the kernel marks {inaccurate} places as inaccurate (accurate:no): they hold more than it says"
+        ));
+    }
+    all
 }
 
 /// Reads `/proc/meminfo`.

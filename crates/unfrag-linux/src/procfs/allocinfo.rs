@@ -19,6 +19,8 @@ pub struct AllocInfo {
     pub version: String,
     /// The second line, which names the columns.
     pub columns: String,
+    /// Whether the first two lines are there: rows that `sort` or `grep` chose come without them.
+    pub is_headed: bool,
     /// One row a place.
     pub sites: Vec<Site>,
     /// What was not understood, and how the text differs from the canonical one.
@@ -46,6 +48,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// Whether the kernel marks its numbers as inaccurate (version 2.0: it could not note some allocations).
+    pub fn is_inaccurate(&self) -> bool {
+        self.further.split_whitespace().any(|w| w == "accurate:no")
+    }
+
     /// The place as the file writes it, such as `mm/slub.c:2480 func:alloc_slab_page`.
     pub fn tag(&self) -> String {
         let Site {
@@ -66,6 +73,7 @@ impl Default for AllocInfo {
         Self {
             version: "1.0".to_owned(),
             columns: "#     <size>  <calls> <tag info>".to_owned(),
+            is_headed: true,
             sites: vec![],
             notes: Notes::default(),
         }
@@ -108,18 +116,22 @@ impl AllocInfo {
         Ok(Self {
             version,
             columns,
+            is_headed: true,
             sites,
             notes: Notes::default(),
         })
     }
 
     fn parse_leniently(source: &str) -> Option<Self> {
-        let mut read = Self::default();
+        let mut read = Self {
+            is_headed: false,
+            ..Self::default()
+        };
         let notes = read_lines(source, |line, ended| {
             if let Some(version) = line.strip_prefix(HEAD) {
-                read.version = version.to_owned();
+                (read.version, read.is_headed) = (version.to_owned(), true);
             } else if line.starts_with('#') && line.contains("<size>") {
-                read.columns = line.to_owned();
+                (read.columns, read.is_headed) = (line.to_owned(), true);
             } else {
                 read.sites.push(read_site(line).filter(|_| ended)?);
             }
@@ -127,6 +139,24 @@ impl AllocInfo {
         });
         read.notes = notes;
         (!read.sites.is_empty()).then_some(read)
+    }
+
+    /// Why its rows may mean something else than is known here: another version, or other columns. Versions 1 and 2 are known.
+    pub fn unknown_format(&self) -> Option<String> {
+        let major = self.version.split('.').next().unwrap_or_default().trim();
+        if !matches!(major, "1" | "2") {
+            return Some(format!(
+                "version {:?} of it is not known (1.0 and 2.0 are)",
+                self.version
+            ));
+        }
+        let columns: Vec<&str> = self.columns.split_whitespace().collect();
+        (!columns.starts_with(&["#", "<size>", "<calls>", "<tag"])).then(|| {
+            format!(
+                "its columns are {:?}, and `<size> <calls> <tag info>` is known",
+                self.columns
+            )
+        })
     }
 
     /// The text.
@@ -209,6 +239,20 @@ allocinfo - version: 1.0
         let read = AllocInfo::parse(later.as_bytes()).unwrap();
         assert_eq!(read.write(), later);
         assert_eq!(read.sites[3].function, "x_alloc");
+        assert!(read.sites[3].is_inaccurate() && !read.sites[0].is_inaccurate());
         assert!(AllocInfo::parse(b"MemFree: 4 kB\n").is_err());
+    }
+
+    #[test]
+    fn a_version_or_columns_that_are_not_known_are_told() {
+        let of = |text: &str| AllocInfo::parse(text.as_bytes()).unwrap();
+        assert_eq!(of(TEXT).unknown_format(), None);
+        assert_eq!(of(&TEXT.replace("1.0", "2.0")).unknown_format(), None);
+        assert!(of(&TEXT.replace("1.0", "3.0")).unknown_format().is_some());
+        let other = TEXT.replace("<size>  <calls>", "<calls>  <size>");
+        assert!(of(&other).unknown_format().is_some());
+        let rows = TEXT.lines().skip(2).map(|l| format!("{l}\n"));
+        let rows = of(&rows.collect::<String>());
+        assert!(!rows.is_headed && of(TEXT).is_headed);
     }
 }

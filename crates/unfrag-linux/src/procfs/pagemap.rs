@@ -13,9 +13,14 @@ impl Entry {
         self.0 >> 63 & 1 == 1
     }
 
-    /// Whether it is swapped out, or on its way between two frames.
+    /// Whether it is swapped out, or on its way between two frames. Other marks of the kernel say the same before Linux 6.15.
     pub fn is_swapped(self) -> bool {
-        self.0 >> 62 & 1 == 1
+        self.0 >> 62 & 1 == 1 && !self.is_guard()
+    }
+
+    /// Whether whoever touches it is killed (`MADV_GUARD_INSTALL`); told from Linux 6.15 on.
+    pub fn is_guard(self) -> bool {
+        !self.is_present() && self.0 >> 58 & 1 == 1
     }
 
     /// Whether its frame is of a file, or of memory that processes share.
@@ -46,6 +51,8 @@ mod tests {
         assert_eq!(of(1 << 63), (true, None), "without the right to see it");
         // The low bits of a page that is swapped out say where to.
         assert_eq!(of(1 << 62 | 0x1234), (false, None));
+        let guard = Entry(1 << 62 | 1 << 58);
+        assert!(guard.is_guard() && !guard.is_swapped() && !Entry(1 << 62).is_guard());
         assert!(Entry(1 << 62).is_swapped() && Entry(1 << 61).is_of_file());
     }
 }
