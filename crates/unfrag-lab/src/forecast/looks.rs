@@ -48,6 +48,13 @@ struct Numbers {
 pub fn forecast(given: Looks, source: &str, need: Need, seed: u64) -> Result<Forecast> {
     let (times, dated_by) = times(&given);
     let (mut looks, mut unreadable) = read(&given, &times);
+    let has_node = looks
+        .iter()
+        .any(|l| zones(&l.moment, need).next().is_some());
+    if let Some(node) = need.node.filter(|_| !looks.is_empty() && !has_node) {
+        return Err(Error::question(format!("there is no node {node} here"))
+            .help("give a need without a node, or of one that there is"));
+    }
     check(&mut looks, &mut unreadable, need);
     let not_read = unreadable.summary(&looks);
     if looks.is_empty() {

@@ -107,6 +107,9 @@ pub(super) fn check(looks: &mut Vec<Look>, unreadable: &mut Unreadable, need: Ne
     let largest = largest.unwrap_or(0);
     unreadable.take(looks, &|m| {
         let own = zones(m);
+        if own.is_empty() {
+            return Some("it has no zone of the node that is asked about".into());
+        }
         let lacks = usual.keys().find(|zone| !own.contains(zone));
         if let Some((node, zone)) = lacks {
             return Some(format!(

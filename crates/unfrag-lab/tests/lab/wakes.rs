@@ -324,7 +324,12 @@ fn a_recording_that_tells_nothing_is_refused_and_one_in_which_nothing_happened_s
         .facts
         .insert(EVENTS_RECORDED.into(), recorded.into());
     let w = wakes(&rec, "made").unwrap();
-    assert!(w.answer.starts_with("nobody: "), "{}", w.answer);
+    assert!(
+        w.answer
+            .starts_with("nobody that is known: kswapd did nothing"),
+        "{}",
+        w.answer
+    );
     assert_eq!(w.kswapd.map(|k| k.seconds), Some(0.0));
 }
 
