@@ -2,13 +2,14 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::{print, print_json};
+use crate::quantity::page_size;
 use crate::terminal;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::doctor::gate::Need;
 use unfrag_lab::find::evidence::is_own;
 use unfrag_lab::find::snapshots::{name, snapshots};
-use unfrag_lab::forecast::{forecast, text};
+use unfrag_lab::forecast::{Looks, forecast, text};
 
 /// Say how long until a need of large blocks fails, from copies of procfs of several days
 ///
@@ -28,6 +29,9 @@ pub struct Args {
     need: Need,
     #[command(flatten)]
     window: WindowArgs,
+    /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    page_size: Option<u64>,
     /// Seed of the futures that are made
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -48,7 +52,13 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     let held = snapshots(&args.path, &args.window.window())?;
-    let found = forecast(&held.snapshots, &name(&args.path), args.need, args.seed);
+    let looks = Looks {
+        snapshots: &held.snapshots,
+        not_read: &held.not_read,
+        clock: held.clock,
+        page_size: args.page_size,
+    };
+    let found = forecast(looks, &name(&args.path), args.need, args.seed);
     let found = found.map_err(|e| e.about(&args.path))?;
     let covered = held.covered.as_ref();
     match args.json {

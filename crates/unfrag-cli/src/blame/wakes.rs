@@ -1,6 +1,6 @@
 //! `unfrag blame --wakes`: who has kswapd and kcompactd work, and who compacts.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::inputs::shell_word;
 use crate::output::{Console, Progress, name_of, write_file};
 use crate::standard::say_line;
@@ -38,6 +38,12 @@ pub(super) fn run(args: &Asked<'_>, console: &Console) -> Result<()> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let found = wakes(recording.input(MEMORY_BUDGET), &name).map_err(|e| e.about(args.file))?;
     drop(progress);
+    if args.svg.is_some() && !found.is_timed() {
+        return Err(Failure::usage(
+            "the recording does not tell how long anything worked, which a picture would show",
+            "leave --svg out, or record with `unfrag record --system --stacks`",
+        ));
+    }
     if let Some(to) = args.svg {
         write_file(to, flame::render(&found).as_bytes())?;
     }

@@ -69,6 +69,7 @@ pub(crate) fn of_chosen(
         recording,
         not_read,
         covered,
+        ..
     } = held;
     let place = match all.len() {
         1 if !is_of_several(&all[at]) => source.clone(),

@@ -72,7 +72,10 @@ impl Streamed {
             None => &self.recording.events,
         };
         let from = self.covered.as_ref().map_or(0, |c| c.times().start);
-        Input::new(&self.recording, events, budget).asked_from(from)
+        let within = self.covered.as_ref().map_or((None, None), Covered::within);
+        Input::new(&self.recording, events, budget)
+            .asked_from(from)
+            .within(within)
     }
 }
 

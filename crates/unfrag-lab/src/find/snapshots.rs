@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Beginning, Covered, Extent, Window};
-use unfrag_linux::snapshots::{Reading, Skipped};
+use unfrag_linux::snapshots::{Clock, Reading, Skipped};
 use unfrag_linux::{Error, file, snapshots};
 
 /// Bytes that are read of standard input at most.
@@ -40,6 +40,8 @@ pub struct Held {
     pub recording: Option<Recording>,
     /// What may belong to a snapshot and was not read, and why.
     pub not_read: Vec<Unread>,
+    /// What told the times of snapshots in directories.
+    pub clock: Option<Clock>,
     /// What the window is.
     pub covered: Option<Covered>,
 }
@@ -54,6 +56,7 @@ impl From<Reading> for Held {
             snapshots: reading.snapshots,
             recording: None,
             not_read: reading.skipped.into_iter().map(unread).collect(),
+            clock: reading.clock,
             covered: None,
         }
     }
@@ -115,6 +118,7 @@ pub fn snapshots(path: &Path, window: &Window) -> Result<Held> {
         snapshots: recording.snapshots,
         recording: None,
         not_read: vec![],
+        clock: None,
         covered: Some(covered),
     })
 }
@@ -129,6 +133,7 @@ fn split(mut recording: Recording) -> Held {
         snapshots,
         recording: has_events.then_some(recording),
         not_read: vec![],
+        clock: None,
         covered: None,
     }
 }

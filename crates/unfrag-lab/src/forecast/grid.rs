@@ -29,6 +29,9 @@ pub(super) struct Grid {
     pub begin: f64,
     pub step: f64,
     pub values: Vec<f64>,
+    /// By how much the smallest look of a step is below its value, of each step that has a look; none where no step has
+    /// several.
+    pub dips: Vec<f64>,
 }
 
 /// Why looks make no grid.
@@ -66,10 +69,19 @@ impl Grid {
         if medians.iter().flatten().count() * 2 < steps {
             return Err(Lacking::Gaps);
         }
+        let smallest = |v: &Vec<f64>| v.iter().copied().min_by(f64::total_cmp);
+        let beside = medians.iter().zip(&of_step);
+        let dips: Vec<f64> = beside
+            .filter_map(|(median, v)| Some((*median)? - smallest(v)?))
+            .collect();
         Ok(Grid {
             begin,
             step,
             values: filled(&medians),
+            dips: match dips.iter().any(|d| *d > 0.0) {
+                true => dips,
+                false => vec![],
+            },
         })
     }
 

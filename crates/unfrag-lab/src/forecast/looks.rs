@@ -1,104 +1,210 @@
 //! From dated snapshots to numbers over time.
+//!
+//! Invariant: a look counts whole, or is told as one that was not read: no number of it is a part of what its host had.
 
-use super::report::{Blocks, Forecast, When};
+use super::report::{Blocks, DatedBy, Forecast, NotRead, When};
 use super::trend::falls;
+use super::unread::{Unreadable, check};
 use crate::doctor::gate::Need;
 use crate::error::{Error, Result};
-use crate::inspect::{Moment, of_snapshot};
+use crate::geometry::PageSizeFrom;
+use crate::host::Unread;
+use crate::inspect::{Moment, ZoneState, of_snapshot};
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::snapshots;
+use unfrag_linux::snapshots::{self, Clock};
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looks<'a> {
+    /// Snapshots.
+    pub snapshots: &'a [Snapshot],
+    /// Files that may belong to one, and were not read.
+    pub not_read: &'a [Unread],
+    /// What told the times of those in directories.
+    pub clock: Option<Clock>,
+    /// Bytes in a page, where no file tells it.
+    pub page_size: Option<u64>,
+}
+
+/// A snapshot of memory.
+pub(super) struct Look<'a> {
+    pub name: &'a str,
+    /// Seconds; `None` where nothing says when it was taken.
+    pub time: Option<f64>,
+    pub moment: Moment,
+}
 
 /// Numbers at one moment: seconds, and the blocks of each kind.
-struct Look {
+struct Numbers {
     time: f64,
     free: Option<u64>,
     at_best: Option<u64>,
 }
 
-/// When a need of blocks fails, by the snapshots of the input that is called `source`.
+/// When a need of blocks fails, by the looks of the input that is called `source`.
 ///
 /// # Errors
-/// If the snapshots do not say when they were taken, or the need is of blocks that this host does not have.
-pub fn forecast(all: &[Snapshot], source: &str, need: Need, seed: u64) -> Result<Forecast> {
-    let mut looks = vec![];
+/// If the looks do not say when they were taken or cannot be read, or the need is of blocks that this host does not have.
+pub fn forecast(given: Looks, source: &str, need: Need, seed: u64) -> Result<Forecast> {
+    let (times, dated_by) = times(&given);
+    let (mut looks, mut unreadable) = read(&given, &times);
+    let has_node = looks
+        .iter()
+        .any(|l| zones(&l.moment, need).next().is_some());
+    if let Some(node) = need.node.filter(|_| !looks.is_empty() && !has_node) {
+        return Err(Error::question(format!("there is no node {node} here"))
+            .help("give a need without a node, or of one that there is"));
+    }
+    check(&mut looks, &mut unreadable, need);
+    let not_read = unreadable.summary(&looks);
+    if looks.is_empty() {
+        return Err(lacking(not_read.as_ref()));
+    }
+    let lists = |z: &ZoneState| z.free_blocks.as_ref().map(Vec::len);
+    let orders = looks.iter().flat_map(|l| &l.moment.zones).filter_map(lists);
+    let orders = orders.max().unwrap_or(0);
+    let mut numbers = vec![];
     let mut undated = 0;
-    for (snapshot, time) in all.iter().zip(times(all)) {
-        let Ok(moment) = of_snapshot(snapshot, None) else {
-            continue;
-        };
-        if moment.zones.is_empty() {
-            continue;
-        }
-        if let Some(node) = need.node.filter(|_| zones(&moment, need).next().is_none()) {
-            return Err(Error::question(format!("there is no node {node} here"))
-                .help("give a need without a node, or of one that there is"));
-        }
-        let order = order(&moment, need)?;
-        match time {
-            Some(time) => looks.push(Look {
+    for look in &looks {
+        let order = order(&look.moment, orders, need)?;
+        match look.time {
+            Some(time) => numbers.push(Numbers {
                 time,
-                free: free(&moment, need, order),
-                at_best: at_best(&moment, need, order),
+                free: free(&look.moment, need, order),
+                at_best: at_best(&look.moment, need, order),
             }),
             None => undated += 1,
         }
     }
-    looks.sort_by(|a, b| a.time.total_cmp(&b.time));
-    let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
-        let what = match undated {
-            0 => "there is no look at memory in it",
+    if numbers.is_empty() {
+        let what = match given.clock {
+            Some(Clock::Modified) => {
+                "its looks do not say when they were taken: their names are no dates, and the times of their files are those of \
+                 any copying"
+            }
             _ => "its looks do not say when they were taken",
         };
-        return Err(Error::lacking(what).help(
-            "give a directory of copies of procfs, each in a directory that is named by its date, or what `unfrag record --keep` made",
-        ));
-    };
-    let seconds = last.time - first.time;
-    let blocks = |of: fn(&Look) -> Option<u64>| {
-        let known: Vec<(f64, f64)> = looks
+        return Err(Error::lacking(what).help(DATES));
+    }
+    numbers.sort_by(|a, b| a.time.total_cmp(&b.time));
+    let (first, last) = (numbers[0].time, numbers[numbers.len() - 1].time);
+    let blocks = |of: fn(&Numbers) -> Option<u64>| {
+        let known: Vec<(f64, f64)> = numbers
             .iter()
             .filter_map(|l| Some((l.time, of(l)? as f64)))
             .collect();
-        let falls = falls(&known, need.count as f64, seed);
+        let bound = need.count as f64;
+        let below: Vec<f64> = known
+            .iter()
+            .filter(|l| l.1 < bound)
+            .map(|l| last - l.0)
+            .collect();
         Blocks {
             looks: known.len() as u64,
             last: known.last().map(|l| l.1 as u64),
-            when: When::of(falls, known.is_empty()),
+            below: below.len() as u64,
+            last_below_days_before: below.last().map(|s| s / super::grid::DAY),
+            when: When::of(falls(&known, bound, seed), known.is_empty()),
         }
     };
+    let is_assumed = |l: &Look| l.moment.page_size_from == PageSizeFrom::Assumed;
+    let is_assumed = looks.iter().all(is_assumed);
+    let last_moment = &looks[looks.len() - 1].moment;
     Ok(Forecast {
         source: source.into(),
         need: need.to_string(),
         count: need.count,
         block_bytes: need.bytes,
-        looks: looks.len() as u64,
+        page_size: last_moment.page_size,
+        page_size_from: match given.page_size {
+            Some(_) => PageSizeFrom::Asked,
+            None if is_assumed => PageSizeFrom::Assumed,
+            None => PageSizeFrom::Derived,
+        },
+        looks: numbers.len() as u64,
         undated,
-        seconds,
+        dated_by,
+        not_read,
+        seconds: last - first,
         free: blocks(|l| l.free),
         at_best: blocks(|l| l.at_best),
     })
 }
 
-/// When each was taken, in seconds: by the dates that they are named by, or by the times of their files.
-fn times(all: &[Snapshot]) -> Vec<Option<f64>> {
-    let named = |s: &Snapshot| snapshots::date(s.name.rsplit('/').next()?);
-    let read = |s: &Snapshot| s.files.iter().filter_map(|f| f.time).map(|t| t.0).min();
-    // Their clocks may differ.
-    let by_name = all.iter().all(|s| named(s).is_some());
-    let time = |s| if by_name { named(s) } else { read(s) };
-    all.iter().map(|s| Some(time(s)? as f64 / 1e9)).collect()
+const DATES: &str = "give a directory of copies of procfs, each in a directory that is named by its date, such as \
+                     2026-11-01T19:00:00Z, or what `unfrag record --keep` made";
+
+fn lacking(not_read: Option<&NotRead>) -> Error {
+    match not_read {
+        Some(n) => Error::lacking(format!(
+            "none of its {} looks could be read; the newest, {}: {}",
+            n.looks, n.newest, n.why
+        ))
+        .help("give looks with a whole copy of buddyinfo"),
+        None => Error::lacking("there is no look at memory in it").help(DATES),
+    }
 }
 
-/// The order of the blocks that are needed.
-fn order(moment: &Moment, need: Need) -> Result<u8> {
+/// When each was taken, in seconds, and what tells it: the dates that they are named by, where any is; else what was recorded
+/// with them. Two clocks are never mixed, and times of files are none: those of copies are of the copying.
+fn times(given: &Looks) -> (Vec<Option<f64>>, DatedBy) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let named = given.snapshots.iter().map(|s| date(&s.name).map(seconds));
+    let named: Vec<Option<f64>> = named.collect();
+    let begin = |s: &Snapshot| s.files.iter().filter_map(|f| f.time).map(|t| t.0).min();
+    let recorded = || given.snapshots.iter().map(|s| begin(s).map(seconds));
+    match given.clock {
+        _ if named.iter().any(Option::is_some) => (named, DatedBy::Names),
+        Some(Clock::Modified) => (vec![None; given.snapshots.len()], DatedBy::Names),
+        Some(Clock::Uptime) => (recorded().collect(), DatedBy::Uptime),
+        _ => (recorded().collect(), DatedBy::Recorded),
+    }
+}
+
+/// The date of a directory, in nanoseconds since 1970; of the innermost that is named by one.
+pub(super) fn date(directory: &str) -> Option<u64> {
+    directory.rsplit('/').find_map(snapshots::date)
+}
+
+/// All looks, by one page size where any of them tells it.
+fn read<'a>(given: &Looks<'a>, times: &[Option<f64>]) -> (Vec<Look<'a>>, Unreadable) {
+    let mut looks: Vec<Look> = vec![];
+    let mut unreadable = Unreadable::default();
+    for (snapshot, &time) in given.snapshots.iter().zip(times) {
+        match of_snapshot(snapshot, given.page_size) {
+            Ok(moment) if !moment.zones.is_empty() => looks.push(Look {
+                name: &snapshot.name,
+                time,
+                moment,
+            }),
+            Ok(_) => {}
+            Err(error) => unreadable.add(&snapshot.name, time, error.to_string()),
+        }
+    }
+    let is_told = |l: &&Look| l.moment.page_size_from == PageSizeFrom::Derived;
+    let told = looks.iter().rev().find(is_told).map(|l| l.moment.page_size);
+    if let (None, Some(size)) = (given.page_size, told) {
+        let of = |name: &str| given.snapshots.iter().find(|s| s.name == name);
+        for look in &mut looks {
+            let is_assumed = look.moment.page_size_from == PageSizeFrom::Assumed;
+            let again = of(look.name).filter(|_| is_assumed);
+            if let Some(Ok(moment)) = again.map(|s| of_snapshot(s, Some(size))) {
+                look.moment = moment;
+            }
+        }
+    }
+    unreadable.add_files(given.not_read, &looks);
+    (looks, unreadable)
+}
+
+/// The order of the blocks that are needed, where lists have so many orders.
+fn order(moment: &Moment, orders: usize, need: Need) -> Result<u8> {
     let whole = moment.page_size > 0 && need.bytes.is_multiple_of(moment.page_size);
     let pages = if whole {
         need.bytes / moment.page_size
     } else {
         0
     };
-    let orders = moment.zones.iter().filter_map(|z| z.free_blocks.as_ref());
-    let orders = orders.map(Vec::len).max().unwrap_or(0);
     match pages.is_power_of_two() {
         true if orders == 0 || (pages.ilog2() as usize) < orders => Ok(pages.ilog2() as u8),
         _ => Err(Error::question(format!(
@@ -112,7 +218,7 @@ fn order(moment: &Moment, need: Need) -> Result<u8> {
 }
 
 /// The zones that the need may be met from.
-fn zones(moment: &Moment, need: Need) -> impl Iterator<Item = &crate::inspect::ZoneState> {
+pub(super) fn zones(moment: &Moment, need: Need) -> impl Iterator<Item = &ZoneState> {
     let zones = moment.zones.iter();
     zones.filter(move |z| need.node.is_none_or(|node| z.node == node))
 }

@@ -5,7 +5,7 @@
 //! compacting pays.
 //!
 //! - `grid`: looks at regular moments. `line`: a robust line. `rest`: what is around it. `trend`: when a number falls below a bound. [`report`]: the answer, made of
-//!   snapshots in `looks`; `text` draws it.
+//!   snapshots in `looks`, without those that `unread` tells; `text` draws it.
 //!
 //! Invariant: where looks are too few, or their trend may as well be none, nothing is foretold. The interval is held
 //! against runs of the simulated machine (`tests/lab/forecast.rs`).
@@ -17,6 +17,7 @@ pub mod report;
 mod rest;
 pub mod text;
 mod trend;
+mod unread;
 
-pub use looks::forecast;
+pub use looks::{Looks, forecast};
 pub use report::Forecast;

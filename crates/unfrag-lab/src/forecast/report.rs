@@ -2,6 +2,7 @@
 
 use super::grid::{DAY, Lacking};
 use super::trend::Falls;
+use crate::geometry::PageSizeFrom;
 use serde::Serialize;
 
 /// How long until a need fails.
@@ -15,16 +16,52 @@ pub struct Forecast {
     pub count: u64,
     /// Bytes in each.
     pub block_bytes: u64,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// How that is known.
+    pub page_size_from: PageSizeFrom,
     /// Looks.
     pub looks: u64,
     /// Looks that do not say when they were taken, and count nowhere.
     pub undated: u64,
+    /// What tells when they were taken.
+    pub dated_by: DatedBy,
+    /// Looks that could not be read, and count nowhere.
+    pub not_read: Option<NotRead>,
     /// Seconds from the first look to the last.
     pub seconds: f64,
     /// Blocks that are free.
     pub free: Blocks,
     /// Blocks that reclaim and compaction could make at best.
     pub at_best: Blocks,
+}
+
+/// What tells when looks were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatedBy {
+    /// The names of their directories.
+    Names,
+    /// What recorded them.
+    Recorded,
+    /// How long their host ran: those of several boots lie over each other.
+    Uptime,
+}
+
+/// Looks that could not be read whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotRead {
+    /// How many.
+    pub looks: u64,
+    /// Of so many.
+    pub of: u64,
+    /// The newest of them.
+    pub newest: String,
+    /// Why that one could not be read.
+    pub why: String,
+    /// Days by which it is newer than the last look that was read; `null` where it is older, or nothing says when it was
+    /// taken.
+    pub newest_days_after_last: Option<f64>,
 }
 
 /// A number of blocks over time.
@@ -34,6 +71,10 @@ pub struct Blocks {
     pub looks: u64,
     /// At the last of them.
     pub last: Option<u64>,
+    /// Looks at which they were fewer than needed.
+    pub below: u64,
+    /// Days from the last of these to the last look.
+    pub last_below_days_before: Option<f64>,
     /// When the need fails.
     pub when: When,
 }
@@ -47,7 +88,7 @@ pub enum When {
         /// Why.
         why: Why,
     },
-    /// There are too few now.
+    /// There were too few at the last look.
     Now,
     /// They become more.
     Never,
@@ -59,6 +100,13 @@ pub enum When {
         median_days: Option<f64>,
         /// One in ten futures is after this; `null` as above.
         to_days: Option<f64>,
+        /// Change a day.
+        per_day: f64,
+    },
+    /// They become fewer, and nine of ten futures have enough of them as far as futures go.
+    Later {
+        /// So many days: ten times of what was looked at.
+        beyond_days: f64,
         /// Change a day.
         per_day: f64,
     },
@@ -89,6 +137,10 @@ impl When {
             Falls::NoTrend => not_known(Why::NoTrend),
             Falls::Already => When::Now,
             Falls::Never => When::Never,
+            Falls::Later { beyond, per_day } => When::Later {
+                beyond_days: days(beyond),
+                per_day,
+            },
             Falls::In {
                 from,
                 median,

@@ -79,13 +79,13 @@ impl Rest {
     }
 
     /// A slope that the trend could as well have, and the first of the next steps, up to `far` after the `n` that were seen,
-    /// at which a future with it is below a bound; `course` comes on top at each step.
+    /// at which a future with it is below a bound; `above` comes on top at each step.
     pub fn future(
         &self,
         n: usize,
         far: usize,
         bound: f64,
-        course: &dyn Fn(usize) -> f64,
+        above: &dyn Fn(usize, &mut Rng) -> f64,
         rng: &mut Rng,
     ) -> (f64, Option<usize>) {
         match self {
@@ -110,7 +110,7 @@ impl Rest {
                 let next = pieces(beside, *piece, far, rng);
                 let crossing = (n..).zip(next).find(|(i, rest)| {
                     at += step(rng);
-                    line.at(*i as f64) + course(*i) + rest + at < bound
+                    line.at(*i as f64) + above(*i, rng) + rest + at < bound
                 });
                 (slope, crossing.map(|c| c.0))
             }
@@ -133,7 +133,7 @@ impl Rest {
                     let fine = &coarse.fine[rng.below(coarse.fine.len() as u64) as usize];
                     fine.iter().enumerate().find_map(|(j, f)| {
                         let step = coarse.first + i * coarse.together + j;
-                        (level + f + course(step) < bound).then_some(step)
+                        (level + f + above(step, rng) < bound).then_some(step)
                     })
                 });
                 (slope / coarse.together as f64, crossing)

@@ -1,6 +1,7 @@
 //! The answer as text for a terminal.
 
-use super::report::{Blocks, Forecast, When, Why};
+use super::report::{Blocks, DatedBy, Forecast, NotRead, When, Why};
+use crate::geometry::PageSizeFrom;
 use crate::report::number::{bytes, counted, thousands};
 use crate::report::screen::{Screen, Text, printable};
 use crate::report::wrap::{Place, wrapped};
@@ -19,18 +20,29 @@ pub fn render(f: &Forecast, screen: &Screen) -> Text {
     let mut paragraph = |text: &str| wrapped(&mut out, Place::Hanging("  "), screen.width, text);
     let need = &f.need;
     paragraph(&format!(
-        "WHEN, if nothing reclaims or compacts for it: a need of {need} {}.",
-        when(&f.free, f)
+        "WHEN, if nothing reclaims or compacts for it: a need of {need} {}.{}",
+        when(&f.free, f),
+        past(&f.free)
     ));
     paragraph(&format!(
-        "AT BEST, with reclaim and compaction: it {}.",
-        when(&f.at_best, f)
+        "AT BEST, with reclaim and compaction: it {}.{}",
+        when(&f.at_best, f),
+        past(&f.at_best)
     ));
     if let Some(pays) = pays(f) {
         paragraph(&format!("COMPACTING: {pays}."));
     }
     let size = bytes(f.block_bytes);
-    let number = |b: &Blocks| b.last.map_or("not known".into(), counted_blocks);
+    let number = |b: &Blocks| {
+        let of = match b.looks {
+            n if n < f.looks && n > 0 => {
+                format!(", at the last of {} that tell it", counted(n, "look"))
+            }
+            _ => String::new(),
+        };
+        let last = b.last.map(|n| counted_blocks(n) + &of);
+        last.unwrap_or_else(|| "not known".into())
+    };
     paragraph(&format!(
         "NOW: {} of {size} free; without kernel memory in them: {}.{}{}",
         number(&f.free),
@@ -38,20 +50,68 @@ pub fn render(f: &Forecast, screen: &Screen) -> Text {
         change("Free ones", &f.free),
         change("The others", &f.at_best),
     ));
+    if let Some(n) = &f.not_read {
+        paragraph(&not_read(n));
+    }
     if f.undated > 0 {
         let what = counted(f.undated, "look");
         paragraph(&format!(
             "{what} more do not say when they were taken, and count nowhere."
         ));
     }
+    if f.dated_by == DatedBy::Uptime {
+        paragraph(
+            "When they were taken is told by their uptime, as their names are no dates: looks of several boots lie over each other.",
+        );
+    }
+    if f.page_size_from == PageSizeFrom::Assumed {
+        paragraph(&format!(
+            "A page of {} is assumed, as no look tells its size: copy meminfo too, or give --page-size.",
+            bytes(f.page_size)
+        ));
+    }
     out
+}
+
+fn not_read(n: &NotRead) -> String {
+    let newer = match n.newest_days_after_last {
+        Some(after) => format!(", {} after what NOW is of", days(after)),
+        None => String::new(),
+    };
+    format!(
+        "NOT READ: {} of {}, which count nowhere; the newest is {}{newer}: {}.",
+        thousands(n.looks),
+        counted(n.of, "look"),
+        printable(&n.newest),
+        printable(&n.why)
+    )
+}
+
+/// What it has failed already.
+fn past(blocks: &Blocks) -> String {
+    match (blocks.when, blocks.last_below_days_before) {
+        (When::Now, _) | (_, None) => String::new(),
+        (_, Some(before)) => format!(
+            " {} of {} had too few already, the last of them {} before the last look.",
+            thousands(blocks.below),
+            counted(blocks.looks, "look"),
+            days(before)
+        ),
+    }
 }
 
 /// When the need fails, after its subject.
 fn when(blocks: &Blocks, f: &Forecast) -> String {
     match blocks.when {
-        When::Now => "fails now".into(),
+        When::Now => format!(
+            "fails now: the last look has {}",
+            counted_blocks(blocks.last.unwrap_or(0))
+        ),
         When::Never => "does not fail: such blocks become more".into(),
+        When::Later { beyond_days, .. } => format!(
+            "fails later than can be told: they become fewer, and in nine of ten futures there are enough for {}",
+            days(beyond_days)
+        ),
         When::In {
             from_days,
             median_days,
@@ -89,7 +149,9 @@ fn when(blocks: &Blocks, f: &Forecast) -> String {
 
 fn change(what: &str, blocks: &Blocks) -> String {
     match blocks.when {
-        When::In { per_day, .. } => format!(" {what} become {:.1} fewer a day.", -per_day),
+        When::In { per_day, .. } | When::Later { per_day, .. } => {
+            format!(" {what} become {:.1} fewer a day.", -per_day)
+        }
         _ => String::new(),
     }
 }
@@ -110,7 +172,7 @@ fn pays(f: &Forecast) -> Option<String> {
     };
     match f.at_best.when {
         When::Now => Some("does not help: too many blocks have kernel memory in them".into()),
-        When::Never => Some(format!("pays {from}")),
+        When::Never | When::Later { .. } => Some(format!("pays {from}")),
         When::In { median_days, .. } => Some(match median_days {
             Some(until) => format!("pays {from}, until {} from the last look", days(until)),
             None => format!("pays {from}"),

@@ -6,7 +6,7 @@
 //! Invariant: the same looks and the same seed give the same answer. Where fewer than nineteen in twenty histories have a
 //! trend one way, there is none.
 
-use super::grid::{DAY, Grid, Lacking, median};
+use super::grid::{DAY, Grid, Lacking};
 use super::line::Line;
 use super::rest::Rest;
 use unfrag_machine::Rng;
@@ -19,20 +19,24 @@ const FAR: usize = 10;
 const SURE: f64 = 0.95;
 /// Share of the futures outside the interval, at each end.
 const OUTSIDE: f64 = 0.1;
-/// Steps at the end whose median is the number as it is.
-const LATEST: usize = 3;
 
 /// When a number falls below a bound, in seconds after the last look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Falls {
     /// Too few looks, or gaps between them.
     Unknown(Lacking),
-    /// It is below already.
+    /// The last look is below.
     Already,
     /// It has no trend that differs from none.
     NoTrend,
     /// It rises.
     Never,
+    /// It falls, and in nine of ten futures not below the bound within so many seconds.
+    Later {
+        beyond: f64,
+        /// Change a day.
+        per_day: f64,
+    },
     /// Then; beyond [`FAR`] times of what was looked at, `None`.
     In {
         from: f64,
@@ -45,22 +49,31 @@ pub(super) enum Falls {
 
 /// When what was looked at (seconds and value, in the order of time) falls below `bound`.
 pub(super) fn falls(looks: &[(f64, f64)], bound: f64, seed: u64) -> Falls {
+    if looks.last().is_some_and(|last| last.1 < bound) {
+        return Falls::Already;
+    }
     let mut grid = match Grid::of(looks) {
         Ok(grid) => grid,
         Err(lacking) => return Falls::Unknown(lacking),
     };
     let n = grid.values.len();
-    if median(&mut grid.values[n - LATEST..].to_vec()) < bound {
-        return Falls::Already;
-    }
     let rough = Line::through(&grid.values);
     let course = grid.without_days(&|i| rough.at(i as f64));
     let rest = Rest::around(&grid.values);
+    // The smallest look of a step tells whether the need failed in it.
+    let dips = std::mem::take(&mut grid.dips);
+    let above = |step: usize, rng: &mut Rng| {
+        let dip = match dips.len() {
+            0 => 0.0,
+            n => dips[rng.below(n as u64) as usize],
+        };
+        course(step) - dip
+    };
     let mut rng = Rng::named(seed, "forecast");
     let mut crossings = Vec::with_capacity(FUTURES);
     let (mut down, mut up) = (0, 0);
     for _ in 0..FUTURES {
-        let (slope, crossing) = rest.future(n, FAR * n, bound, &course, &mut rng);
+        let (slope, crossing) = rest.future(n, FAR * n, bound, &above, &mut rng);
         down += usize::from(slope < 0.0);
         up += usize::from(slope > 0.0);
         let steps = crossing.map_or(f64::INFINITY, |at| (at + 1 - n) as f64);
@@ -76,13 +89,17 @@ pub(super) fn falls(looks: &[(f64, f64)], bound: f64, seed: u64) -> Falls {
     crossings.sort_unstable_by(f64::total_cmp);
     let quantile = |q: f64| crossings[((FUTURES - 1) as f64 * q).round() as usize];
     let finite = |t: f64| t.is_finite().then_some(t);
+    let per_day = rest.slope() / grid.step * DAY;
     match finite(quantile(OUTSIDE)) {
-        None => Falls::NoTrend,
+        None => Falls::Later {
+            beyond: (FAR * n) as f64 * grid.step,
+            per_day,
+        },
         Some(from) => Falls::In {
             from,
             median: finite(quantile(0.5)),
             to: finite(quantile(1.0 - OUTSIDE)),
-            per_day: rest.slope() / grid.step * DAY,
+            per_day,
         },
     }
 }

@@ -39,6 +39,8 @@ pub struct Input<'r> {
     /// Where the window that was asked for begins, in the clock of the events. Those before it are read where they tell
     /// the state in which it begins.
     pub(crate) from: u64,
+    /// Where the window begins and ends that was asked for, as far as that is within what was recorded.
+    pub(crate) window: (Option<u64>, Option<u64>),
     /// Memory for what is made of them.
     pub(crate) room: Arc<Room>,
     /// Its CPUs, once they were asked for.
@@ -63,6 +65,7 @@ impl<'r> Input<'r> {
             recording,
             events,
             from: 0,
+            window: (None, None),
             room: Arc::new(Room::new(budget)),
             cpus: Arc::default(),
             recorded: Arc::default(),
@@ -73,6 +76,13 @@ impl<'r> Input<'r> {
     #[must_use]
     pub fn asked_from(mut self, time: u64) -> Input<'r> {
         self.from = time;
+        self
+    }
+
+    /// The same, where a window within what was recorded begins and ends at these times, as far as it was asked for.
+    #[must_use]
+    pub fn within(mut self, window: (Option<u64>, Option<u64>)) -> Input<'r> {
+        self.window = window;
         self
     }
 

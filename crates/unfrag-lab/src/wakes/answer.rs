@@ -26,12 +26,32 @@ pub fn wakes<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Wakes> {
     let known = Known::of(&input);
     if !known.anything() {
         let what = "the recording has no wake-ups of kswapd or kcompactd, and no compaction";
-        return Err(Error::lacking(what).help(Kind::WakeupKswapd.how()));
+        return Err(Error::lacking(what).help(how()));
     }
     let mut walk = Walk::of(&input);
     let counted = Counted::walk(&input, COMMON, &mut walk)?;
     walk.end();
     Ok(of_walk(&input, source, &counted, known, walk))
+}
+
+/// What has to be recorded.
+fn how() -> String {
+    let events = [
+        Kind::WakeupKswapd,
+        Kind::KswapdWake,
+        Kind::KswapdSleep,
+        Kind::WakeupKcompactd,
+        Kind::KcompactdWake,
+        Kind::KcompactdSleep,
+        Kind::CompactTry,
+        Kind::CompactBegin,
+        Kind::CompactEnd,
+    ];
+    let events: Vec<String> = events.map(Kind::event).into();
+    format!(
+        "record with `unfrag record --system --stacks`; with another tracer, record {}",
+        events.join(" ")
+    )
 }
 
 /// Who asked for what: what a row of the answer is of.
@@ -60,6 +80,11 @@ impl Grouped {
     fn all(&self) -> u64 {
         self.time.iter().sum()
     }
+
+    /// Wake-ups of both daemons.
+    fn wakes(&self) -> u64 {
+        self.count[0] + self.count[1]
+    }
 }
 
 fn seconds(nanoseconds: u64) -> f64 {
@@ -79,6 +104,11 @@ fn of_walk(input: &Input, source: &str, counted: &Counted, known: Known, walk: W
         Some(Measure::Awake) => time.awake,
         Some(_) => time.cpu,
         None => 0,
+    };
+    let told = Told {
+        measures,
+        wakes: [known.asked()[0], known.asked()[1], measures[2].is_some()],
+        requests: known.requests(),
     };
     let times = |row: &Sum| WORKS.map(|w| measured(w, row.time[w as usize]));
     let mut groups: BTreeMap<Group, Grouped> = BTreeMap::new();
@@ -116,6 +146,9 @@ fn of_walk(input: &Input, source: &str, counted: &Counted, known: Known, walk: W
         rows + unseen[at] + own[at]
     };
     let all = WORKS.map(sum);
+    let count = |work: Work| -> u64 { groups.values().map(|g| g.count[work as usize]).sum() };
+    let counts = WORKS.map(count);
+    let wakes = |work: Work| told.wakes[work as usize].then(|| counts[work as usize]);
     let worked = |work: Work| {
         let at = work as usize;
         Some(Worked {
@@ -123,21 +156,29 @@ fn of_walk(input: &Input, source: &str, counted: &Counted, known: Known, walk: W
             seconds: seconds(all[at]),
             not_recorded_seconds: seconds(unseen[at]),
             own_timer_seconds: seconds(own[at]),
-            count: groups.values().map(|g| g.count[at]).sum(),
+            unsure_seconds: match measures[at] {
+                Some(Measure::Awake) => seconds(walk.unsure[at]),
+                _ => 0.0,
+            },
+            at_work_at_end: walk.at_work[at] > 0 && known.awake().get(at).is_none_or(|a| *a),
+            count: counts[at],
         })
     };
     let mut sorted: Vec<(&Group, &Grouped)> = groups.iter().collect();
-    sorted.sort_by_key(|(_, g)| std::cmp::Reverse((g.all(), g.requests)));
-    let row = |(group, sums): (&Group, &Grouped)| row(group, sums, all, measures, flags.as_ref());
+    sorted.sort_by_key(|(_, g)| std::cmp::Reverse((g.all(), g.wakes(), g.requests)));
+    let row =
+        |(group, sums): (&Group, &Grouped)| row(group, sums, (all, counts), told, flags.as_ref());
     let callers: Vec<Row> = sorted.into_iter().map(row).collect();
     let fact = |name: &str| rec.meta.facts.get(name).map_or("", String::as_str);
     let (first, last) = counted.span.unwrap_or_default();
+    let (begin, end) = input.window;
+    let (first, last) = (begin.unwrap_or(first), end.unwrap_or(last));
     let mut found = Wakes {
         source: source.into(),
         kernel_release: rec.meta.kernel_release.clone(),
         events: counted.events,
         lost_events: rec.meta.lost_events(),
-        seconds: seconds(last - first),
+        seconds: seconds(last.saturating_sub(first)),
         of_command: fact("scope") == "command",
         stacks: match fact(STACKS) {
             "names" => Stacks::Names,
@@ -149,6 +190,8 @@ fn of_walk(input: &Input, source: &str, counted: &Counted, known: Known, walk: W
         kswapd: worked(Work::Kswapd),
         kcompactd: worked(Work::Kcompactd),
         direct: worked(Work::Direct),
+        kswapd_wakes: wakes(Work::Kswapd),
+        kcompactd_wakes: wakes(Work::Kcompactd),
         answer: String::new(),
         callers,
         branches,
@@ -156,6 +199,16 @@ fn of_walk(input: &Input, source: &str, counted: &Counted, known: Known, walk: W
     found.answer = sentence(&found);
     found
 }
+
+/// What the recording tells of rows.
+#[derive(Clone, Copy)]
+struct Told {
+    measures: [Option<Measure>; 3],
+    /// How often each work was caused.
+    wakes: [bool; 3],
+    requests: bool,
+}
+
 /// Whose a daemon's time is that is no caller's.
 const NOT_RECORDED: &str = "(wake-up not recorded)";
 const OWN_TIMER: &str = "(its own timer)";
@@ -206,10 +259,13 @@ fn branches_of(
 fn row(
     group: &Group,
     sums: &Grouped,
-    all: [u64; 3],
-    measures: [Option<Measure>; 3],
+    (all, counts): ([u64; 3], [u64; 3]),
+    told: Told,
     flags: Option<&Flags>,
 ) -> Row {
+    let measures = told.measures;
+    let count = |at: usize| told.wakes[at].then_some(sums.count[at]);
+    let all_wakes = counts[0] + counts[1];
     let time = |work: Work| {
         let at = work as usize;
         measures[at].map(|_| seconds(sums.time[at]))
@@ -239,15 +295,19 @@ fn row(
             .zip(flags)
             .and_then(|((gfp, order), f)| f.may_fail(u64::try_from(order).ok()?, gfp)),
         is_no_request: group.gfp == Some(0) || group.order.is_some_and(|o| o < 0),
-        share: part(sums.all(), all.iter().sum()),
+        share: measures
+            .iter()
+            .any(Option::is_some)
+            .then(|| part(sums.all(), all.iter().sum())),
+        wakes_share: (all_wakes > 0).then(|| part(sums.wakes(), all_wakes)),
         daemon_share: is_known.then(|| part(kswapd + kcompactd, all[0] + all[1])),
         kswapd_seconds: time(Work::Kswapd),
         kcompactd_seconds: time(Work::Kcompactd),
         direct_seconds: time(Work::Direct),
-        kswapd_wakes: sums.count[0],
-        kcompactd_wakes: sums.count[1],
-        direct_runs: sums.count[2],
-        requests: sums.requests,
-        failed: sums.failed,
+        kswapd_wakes: count(0),
+        kcompactd_wakes: count(1),
+        direct_runs: count(2),
+        requests: told.requests.then_some(sums.requests),
+        failed: told.requests.then_some(sums.failed),
     }
 }

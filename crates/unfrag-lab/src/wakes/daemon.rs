@@ -5,6 +5,7 @@
 //!
 //! Invariant: its time is that of the last wake-up, until it goes to sleep after having woken; then it is nobody's until the
 //! next. A wake-up that comes while it falls asleep is not forgotten. Of two that come before it runs, the first counts.
+//! Until it has said something of itself, nobody knows whether it runs by its own timer.
 
 /// Number of a wake-up, or of a run of compaction by a request itself.
 pub(super) type CauseId = u32;
@@ -53,12 +54,24 @@ pub(super) struct Daemon {
     on_cpu: Option<u64>,
     awake: Option<u64>,
     was_switched: bool,
+    /// It has said that it woke, or went to sleep.
+    is_told: bool,
 }
 
 impl Daemon {
     /// The wake-up that it works for.
     pub fn owner(&self) -> Option<CauseId> {
         self.owner.filter(|_| !self.rests)
+    }
+
+    /// Whether it was woken, or is awake, and has not gone to sleep since.
+    pub fn is_at_work(&self) -> bool {
+        !self.rests && (self.owner.is_some() || self.has_woken)
+    }
+
+    /// Whether anything was heard of it: that it was woken, or that it woke or slept.
+    pub fn is_known(&self) -> bool {
+        self.is_told || self.owner.is_some()
     }
 
     /// Someone wakes it.
@@ -82,12 +95,18 @@ impl Daemon {
         self.begin();
         self.has_woken = true;
         self.has_run = true;
+        self.is_told = true;
         self.awake.get_or_insert(now);
     }
 
-    /// It says that it goes to sleep.
-    pub fn sleeps(&mut self, now: u64, give: Give) {
+    /// It says that it goes to sleep; `since` is when the recording begins, where it has been awake from then on if this is
+    /// the first that is heard of it.
+    pub fn sleeps(&mut self, now: u64, since: Option<u64>, give: Give) {
+        if let (false, Some(since)) = (self.is_known(), since) {
+            self.awake.get_or_insert(since);
+        }
         self.settle(now, give);
+        self.is_told = true;
         self.awake = None;
         self.rests |= self.has_woken;
         self.has_run = true;
@@ -129,7 +148,7 @@ impl Daemon {
         if time != Time::default() {
             let whose = match self.owner {
                 Some(cause) => Whose::Cause(cause),
-                None if self.has_woken => Whose::Unseen,
+                None if self.has_woken || !self.is_told => Whose::Unseen,
                 None => Whose::Own,
             };
             give(whose, time);
@@ -158,7 +177,7 @@ mod tests {
         d.wakes(25, give);
         d.switched_out(40, 0, give);
         d.switched_in(60);
-        d.sleeps(70, give);
+        d.sleeps(70, None, give);
         d.switched_out(71, 0, give);
         // Its own timer.
         d.switched_in(100);
@@ -180,12 +199,12 @@ mod tests {
         d.is_asked(1, 1, give);
         d.wakes(2, give);
         d.is_asked(5, 2, give);
-        d.sleeps(6, give);
+        d.sleeps(6, None, give);
         d.wakes(7, give);
-        d.sleeps(9, give);
+        d.sleeps(9, None, give);
         // It wakes and nobody was seen to wake it.
         d.wakes(20, give);
-        d.sleeps(24, give);
+        d.sleeps(24, None, give);
         let all = [
             (Whose::Cause(1), 3),
             (Whose::Cause(2), 1),
@@ -203,10 +222,10 @@ mod tests {
         d.is_asked(1, 1, give);
         d.is_asked(2, 2, give);
         d.wakes(3, give);
-        d.sleeps(9, give);
+        d.sleeps(9, None, give);
         d.is_asked(11, 3, give);
         d.wakes(12, give);
-        d.sleeps(15, give);
+        d.sleeps(15, None, give);
         assert_eq!(given, [(Whose::Cause(1), 6), (Whose::Cause(3), 3)]);
     }
 
@@ -216,5 +235,23 @@ mod tests {
         let mut d = Daemon::default();
         d.switched_out(50, 30, &mut |_, time| all += time.cpu);
         assert_eq!(all, 20);
+    }
+
+    #[test]
+    fn what_it_does_before_anything_is_heard_of_it_is_not_its_own_timers() {
+        let mut given = vec![];
+        let mut d = Daemon::default();
+        let give: Give<'_> = &mut |whose, time: Time| given.push((whose, time.cpu, time.awake));
+        d.switched_in(10);
+        d.sleeps(30, Some(5), give);
+        d.switched_out(31, 5, give);
+        assert!(!d.is_at_work());
+        // From here on it is known to sleep.
+        d.switched_in(40);
+        d.switched_out(42, 5, give);
+        d.is_asked(50, 1, give);
+        assert!(d.is_at_work());
+        let unseen = (Whose::Unseen, 20, 25);
+        assert_eq!(given, [unseen, (Whose::Own, 1, 0), (Whose::Own, 2, 0)]);
     }
 }

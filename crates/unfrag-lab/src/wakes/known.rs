@@ -15,6 +15,8 @@ pub(super) struct Known {
     /// That tasks compacted.
     direct: bool,
     switches: bool,
+    /// What was asked for.
+    requests: bool,
 }
 
 impl Known {
@@ -46,7 +48,23 @@ impl Known {
             ],
             direct: has(Kind::CompactBegin) && has(Kind::CompactEnd),
             switches: has(Kind::Switch),
+            requests: has(Kind::Alloc),
         }
+    }
+
+    /// Which wake-ups it tells, of kswapd and of kcompactd.
+    pub fn asked(self) -> [bool; 2] {
+        self.asked
+    }
+
+    /// Whether kswapd and kcompactd say when they wake and sleep.
+    pub fn awake(self) -> [bool; 2] {
+        self.awake
+    }
+
+    /// Whether it tells requests.
+    pub fn requests(self) -> bool {
+        self.requests
     }
 
     /// Whether there is an answer at all.

@@ -14,7 +14,7 @@ pub struct Wakes {
     pub events: u64,
     /// Events that the recorder lost, at least.
     pub lost_events: u64,
-    /// Seconds from the first event to the last.
+    /// Seconds of the window, or from the first event to the last.
     pub seconds: f64,
     /// Whether only a command was recorded: wake-ups by others are not in it.
     pub of_command: bool,
@@ -26,6 +26,10 @@ pub struct Wakes {
     pub kcompactd: Option<Worked>,
     /// What tasks compacted themselves.
     pub direct: Option<Worked>,
+    /// Wake-ups of kswapd, also where it is not told what it did; `null` where they were not recorded.
+    pub kswapd_wakes: Option<u64>,
+    /// Wake-ups of kcompactd.
+    pub kcompactd_wakes: Option<u64>,
     /// Who it was, in a sentence.
     pub answer: String,
     /// Who asked, by time; who took none stands last, by requests.
@@ -71,6 +75,10 @@ pub struct Worked {
     pub not_recorded_seconds: f64,
     /// Of these, those of a daemon's own timer.
     pub own_timer_seconds: f64,
+    /// Seconds at the beginning in which it may have been at work as well: nothing tells.
+    pub unsure_seconds: f64,
+    /// Whether it is still at work at the end.
+    pub at_work_at_end: bool,
     /// How often it was caused.
     pub count: u64,
 }
@@ -80,7 +88,7 @@ pub struct Worked {
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// Its share of the row, from 0 to 1: of its time or, where that is none, of its requests.
+    /// Its share of the row, from 0 to 1: of its time or, where that is none, of its wake-ups and requests.
     pub share: f64,
 }
 
@@ -101,8 +109,10 @@ pub struct Row {
     pub may_fail: Option<MayFail>,
     /// Whether it is no request, but the kernel's own affair.
     pub is_no_request: bool,
-    /// Share of all time, from 0 to 1.
-    pub share: f64,
+    /// Share of all time that is known, from 0 to 1; `null` where none is.
+    pub share: Option<f64>,
+    /// Share of all wake-ups of kswapd and kcompactd, from 0 to 1; `null` where there are none.
+    pub wakes_share: Option<f64>,
     /// Share of kswapd's and kcompactd's time, from 0 to 1; `null` where that is not known.
     pub daemon_share: Option<f64>,
     /// Seconds of kswapd.
@@ -111,16 +121,16 @@ pub struct Row {
     pub kcompactd_seconds: Option<f64>,
     /// Seconds of its own compaction.
     pub direct_seconds: Option<f64>,
-    /// Wake-ups of kswapd.
-    pub kswapd_wakes: u64,
+    /// Wake-ups of kswapd; `null` where they were not recorded.
+    pub kswapd_wakes: Option<u64>,
     /// Wake-ups of kcompactd, those through kswapd included.
-    pub kcompactd_wakes: u64,
+    pub kcompactd_wakes: Option<u64>,
     /// Runs of compaction of its own.
-    pub direct_runs: u64,
+    pub direct_runs: Option<u64>,
     /// Requests of order 3 and more.
-    pub requests: u64,
+    pub requests: Option<u64>,
     /// Those of them that failed.
-    pub failed: u64,
+    pub failed: Option<u64>,
 }
 
 /// Time at the end of a path, for a picture.
@@ -131,6 +141,13 @@ pub(super) struct Branch {
 }
 
 impl Wakes {
+    /// Whether it is known how long anything worked.
+    pub fn is_timed(&self) -> bool {
+        [self.kswapd, self.kcompactd, self.direct]
+            .iter()
+            .any(Option::is_some)
+    }
+
     /// Seconds of all work that is known.
     pub fn all_seconds(&self) -> f64 {
         let all = [self.kswapd, self.kcompactd, self.direct];

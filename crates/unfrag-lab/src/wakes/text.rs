@@ -47,9 +47,16 @@ pub fn render(w: &Wakes, shown: usize, path: &str, screen: &Screen) -> Text {
 }
 
 fn how_much(w: &Wakes) -> String {
-    let of = |name: &str, worked: Option<Worked>, how_often: &str| {
-        let Some(d) = worked else {
-            return format!("{name} not known, as its events were not recorded");
+    let of = |name: &str, worked: Option<Worked>, wakes: Option<u64>, how_often: &str| {
+        let d = match (worked, wakes) {
+            (Some(worked), _) => worked,
+            (None, Some(n)) => {
+                return format!(
+                    "{name} {}, and not known how long it worked, as its waking and sleeping were not recorded",
+                    counted(n, how_often)
+                );
+            }
+            (None, None) => return format!("{name} not known, as its events were not recorded"),
         };
         let how = match d.measure {
             Measure::OnCpu => " on a CPU",
@@ -60,13 +67,22 @@ fn how_much(w: &Wakes) -> String {
             (d.own_timer_seconds, "by its own timer"),
             (
                 d.not_recorded_seconds,
-                "after wake-ups that were not recorded",
+                match d.measure {
+                    Measure::BeginToEnd => "in runs that had begun before",
+                    _ => "after wake-ups that were not recorded",
+                },
+            ),
+            (
+                d.unsure_seconds,
+                "more at the beginning, in which it may have been awake",
             ),
         ];
         let parts = parts.iter().filter(|p| p.0 > 0.0);
         let parts: Vec<String> = parts
             .map(|(s, what)| format!("{} {what}", time(*s)))
             .collect();
+        let at_end = d.at_work_at_end.then(|| "at work when it ends".to_owned());
+        let parts: Vec<String> = parts.into_iter().chain(at_end).collect();
         let parts = match parts.is_empty() {
             true => String::new(),
             false => format!(" ({})", parts.join(", ")),
@@ -78,9 +94,9 @@ fn how_much(w: &Wakes) -> String {
         )
     };
     [
-        of("kswapd", w.kswapd, "wake-up"),
-        of("kcompactd", w.kcompactd, "wake-up"),
-        of("requests that compacted themselves", w.direct, "run"),
+        of("kswapd", w.kswapd, w.kswapd_wakes, "wake-up"),
+        of("kcompactd", w.kcompactd, w.kcompactd_wakes, "wake-up"),
+        of("requests that compacted themselves", w.direct, None, "run"),
     ]
     .join("; ")
 }
@@ -88,9 +104,12 @@ fn how_much(w: &Wakes) -> String {
 fn known(w: &Wakes) -> String {
     let daemons = [w.kswapd, w.kcompactd];
     let has = |measure| daemons.iter().flatten().any(|d| d.measure == measure);
-    let mut all = vec![
-        "A daemon's time is that of the wake-up before it, and what kswapd has kcompactd do is that of whoever woke kswapd.",
-    ];
+    let mut all = vec![];
+    if w.kswapd.is_some() || w.kcompactd.is_some() {
+        all.push(
+            "A daemon's time is that of the wake-up before it, and what kswapd has kcompactd do is that of whoever woke kswapd.",
+        );
+    }
     if has(Measure::OnCpu) {
         all.push("It is measured by the scheduler's events.");
     }
@@ -123,7 +142,10 @@ fn table(w: &Wakes, shown: usize, screen: &Screen, out: &mut Text) {
     let title = format!("Who asked (time over these {})", duration(w.seconds));
     out.push_head(screen, &title);
     let head = [
-        "share",
+        match w.is_timed() {
+            true => "share",
+            false => "of wakes",
+        },
         "kswapd",
         "kcompactd",
         "itself",
@@ -155,8 +177,11 @@ fn table(w: &Wakes, shown: usize, screen: &Screen, out: &mut Text) {
 
 fn cells(row: &Row) -> Vec<String> {
     let of = |seconds: Option<f64>| seconds.map_or("not known".into(), time);
+    let number = |n: Option<u64>| n.map_or("?".into(), thousands);
+    let wakes = [row.kswapd_wakes, row.kcompactd_wakes];
+    let wakes: Vec<u64> = wakes.into_iter().flatten().collect();
     vec![
-        percent(row.share),
+        row.share.or(row.wakes_share).map_or("?".into(), percent),
         of(row.kswapd_seconds),
         of(row.kcompactd_seconds),
         of(row.direct_seconds),
@@ -170,9 +195,9 @@ fn cells(row: &Row) -> Vec<String> {
             (None, true) => "-".into(),
             (None, false) => "?".into(),
         },
-        thousands(row.kswapd_wakes + row.kcompactd_wakes),
-        thousands(row.requests),
-        thousands(row.failed),
+        number((!wakes.is_empty()).then(|| wakes.iter().sum())),
+        number(row.requests),
+        number(row.failed),
     ]
 }
 

@@ -8,7 +8,7 @@ use crate::blame::program;
 use crate::error::{Error, Result};
 use crate::input::Input;
 use crate::names::{NameId, Names};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use unfrag_linux::event::page::{Compaction, Reclaim, STACK_ORDER};
 use unfrag_linux::event::{At, Kind, Page, Role, Roles, Tracker, Unreadable};
 use unfrag_linux::file::Common;
@@ -42,10 +42,10 @@ type Place = (Work, u64);
 
 /// The walk so far.
 pub(super) struct Walk {
-    /// Where the window begins, and whether it has; the times of the first event and the last.
+    /// From when on events count, and whether they do; since when what happens is recorded, and the time of the last event.
     from: u64,
     has_begun: bool,
-    first: u64,
+    begin: u64,
     last: u64,
     roles: Roles,
     /// Of each task, its program; and of an interrupt.
@@ -61,12 +61,20 @@ pub(super) struct Walk {
     tries: HashMap<u32, (Option<u64>, Option<u64>)>,
     /// Runs of compaction by tasks themselves, and since when.
     runs: HashMap<u32, (CauseId, u64)>,
+    /// Tasks of which a run has begun or ended.
+    runners: HashSet<u32>,
+    /// Where the window ends, if that was asked for.
+    until: Option<u64>,
     pub sums: Sums,
     pub names: Names,
     pub stacks: Names,
-    /// Switches of each kind of daemon, and wakings.
+    /// Switches of each kind of daemon, and what it says of its waking and sleeping.
     pub switches: [u64; 3],
     pub wakings: [u64; 3],
+    /// Nanoseconds at the beginning in which a daemon may have been awake.
+    pub unsure: [u64; 3],
+    /// Daemons of each kind that are at work at the end.
+    pub at_work: [u64; 3],
 }
 
 impl Tracker for Walk {
@@ -141,7 +149,7 @@ impl Walk {
         Walk {
             from: input.from.max(first),
             has_begun: false,
-            first,
+            begin: input.window.0.unwrap_or(input.from.max(first)),
             last,
             roles,
             programs,
@@ -152,11 +160,15 @@ impl Walk {
             pending: Pending::default(),
             tries: HashMap::new(),
             runs: HashMap::new(),
+            runners: HashSet::new(),
+            until: input.window.1,
             sums: Sums::default(),
             names,
             stacks: Names::default(),
             switches: [0; 3],
             wakings: [0; 3],
+            unsure: [0; 3],
+            at_work: [0; 3],
         }
     }
 
@@ -254,11 +266,19 @@ impl Walk {
                 let all = (Some(u64::MAX), None);
                 let (order, gfp) = self.tries.get(&at.task).copied().unwrap_or(all);
                 let cause = self.cause(at, Work::Direct, order, gfp);
+                self.runners.insert(at.task);
                 self.runs.insert(at.task, (cause, at.time.max(self.from)));
             }
             Compaction::End { .. } => {
-                if let Some((cause, since)) = self.runs.remove(&at.task) {
-                    self.ran(cause, since, at.time);
+                let is_first = !self.is_daemon(at.task) && self.runners.insert(at.task);
+                let run = self.runs.remove(&at.task);
+                match run {
+                    Some((cause, since)) => self.ran(Whose::Cause(cause), since, at.time),
+                    // It began before what is recorded does.
+                    None if is_first && self.has_begun => {
+                        self.ran(Whose::Unseen, self.begin, at.time);
+                    }
+                    None => {}
                 }
             }
             _ => {}
@@ -271,13 +291,13 @@ impl Walk {
     }
 
     /// A task compacted itself. What it waited for meanwhile is in it, as its switches are not recorded.
-    fn ran(&mut self, cause: CauseId, since: u64, until: u64) {
+    fn ran(&mut self, whose: Whose, since: u64, until: u64) {
         let time = until.saturating_sub(since);
         let time = Time {
             cpu: time,
             awake: time,
         };
-        self.sums.add(Work::Direct, Whose::Cause(cause), time);
+        self.sums.add(Work::Direct, whose, time);
     }
 
     fn wakes(&mut self, at: &At, work: Work, node: Option<u64>) {
@@ -288,9 +308,17 @@ impl Walk {
     }
 
     fn sleeps(&mut self, at: &At, work: Work, node: Option<u64>) {
-        if let Some(place) = self.place_of(at.task, work, node) {
-            self.change(place, |d, give| d.sleeps(at.time, give));
+        self.wakings[work as usize] += 1;
+        let Some(place) = self.place_of(at.task, work, node) else {
+            return;
+        };
+        let is_known = self.daemons.get(&place).is_some_and(Daemon::is_known);
+        // kswapd wakes when it is woken alone; kcompactd by its timer too, and then does not say that it did.
+        let since = (work == Work::Kswapd).then_some(self.begin);
+        if !is_known && since.is_none() {
+            self.unsure[work as usize] += at.time.saturating_sub(self.begin);
         }
+        self.change(place, |d, give| d.sleeps(at.time, since, give));
     }
 
     /// The daemon that says something of itself; its task is known by it from then on.
@@ -306,8 +334,8 @@ impl Walk {
     fn switch(&mut self, now: u64, from: u64, to: u64) {
         if let Some(&place) = self.by_pid.get(&from) {
             self.switches[place.0 as usize] += 1;
-            let first = self.first;
-            self.change(place, |d, give| d.switched_out(now, first, give));
+            let begin = self.begin;
+            self.change(place, |d, give| d.switched_out(now, begin, give));
         }
         if let Some(&place) = self.by_pid.get(&to) {
             self.switches[place.0 as usize] += 1;
@@ -337,12 +365,16 @@ impl Walk {
 
     /// The recording is over: what still runs has run until here.
     pub fn end(&mut self) {
-        let last = self.last;
+        let last = self.until.unwrap_or(self.last).max(self.last);
         self.settle(last);
+        for (place, daemon) in &self.daemons {
+            self.at_work[place.0 as usize] += u64::from(daemon.is_at_work());
+        }
         let mut runs: Vec<_> = self.runs.drain().collect();
         runs.sort_unstable();
         for (_, (cause, since)) in runs {
-            self.ran(cause, since, last);
+            self.ran(Whose::Cause(cause), since, last);
+            self.at_work[Work::Direct as usize] += 1;
         }
         // Their stacks were cut off.
         for (at, waiting) in self.pending.take_all() {

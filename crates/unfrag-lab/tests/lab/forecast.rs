@@ -1,10 +1,12 @@
 //! How long until a need fails: held against runs of the simulated machine, whose end is known.
 
 use unfrag_lab::doctor::gate::Need;
+use unfrag_lab::find::snapshots::Held;
 use unfrag_lab::forecast::report::{When, Why};
-use unfrag_lab::forecast::{Forecast, forecast, text};
+use unfrag_lab::forecast::{Forecast, Looks, forecast, text};
 use unfrag_lab::report::screen::Screen;
 use unfrag_linux::recording::{Snapshot, SnapshotFile};
+use unfrag_linux::segments::Window;
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::Scenario;
 
@@ -79,10 +81,15 @@ fn blocks(of: &[u64; 11]) -> u64 {
     large.map(|(o, n)| n << (o - ORDER)).sum()
 }
 
+/// buddyinfo of one zone.
+fn line(free: &[u64; 11]) -> String {
+    let counts: Vec<String> = free.iter().map(|n| format!("{n:6}")).collect();
+    format!("Node 0, zone   Normal {}\n", counts.join(" "))
+}
+
 /// A copy of procfs of an hour.
 fn snapshot(hour: usize, free: &[u64; 11]) -> Snapshot {
-    let counts: Vec<String> = free.iter().map(|n| format!("{n:6}")).collect();
-    let line = format!("Node 0, zone   Normal {}\n", counts.join(" "));
+    let line = line(free);
     let time = 1_700_000_000_000_000_000 + hour as u64 * 3_600_000_000_000;
     Snapshot {
         name: format!("s{hour:04}"),
@@ -100,7 +107,54 @@ fn asked(hours: &[[u64; 11]], need: u64, seed: u64) -> Forecast {
         .enumerate()
         .map(|(h, free)| snapshot(h, free))
         .collect();
-    forecast(&all, "made", Need::new(need, 256 << 10), seed).unwrap()
+    of(&all, need, seed)
+}
+
+fn of(all: &[Snapshot], need: u64, seed: u64) -> Forecast {
+    forecast(looks(all), "made", Need::new(need, 256 << 10), seed).unwrap()
+}
+
+fn looks(all: &[Snapshot]) -> Looks<'_> {
+    Looks {
+        snapshots: all,
+        ..Looks::default()
+    }
+}
+
+fn shown(f: &Forecast) -> String {
+    let text = text::render(f, &Screen::default()).to_string();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A row of looks, one an hour.
+fn row(free: impl Fn(u64) -> u64, hours: u64) -> Vec<[u64; 11]> {
+    let of = |n| [0, 0, 0, 0, 0, 0, n, 0, 0, 0, 0];
+    (0..hours).map(|h| of(free(h))).collect()
+}
+
+/// Looks in directories of these names; what forecast says of them.
+fn in_directories(names: &[String], need: &str) -> Result<Forecast, String> {
+    let directory = tempfile::tempdir().unwrap();
+    for (i, name) in names.iter().enumerate() {
+        let look = directory.path().join(name);
+        std::fs::create_dir(&look).unwrap();
+        let free = 1000 - 2 * i;
+        let text = format!("Node 0, zone   Normal 0 0 0 0 0 0 {free} 0 0 0 0\n");
+        std::fs::write(look.join("buddyinfo"), text).unwrap();
+    }
+    let Held {
+        snapshots,
+        not_read,
+        clock,
+        ..
+    } = unfrag_lab::find::snapshots::snapshots(directory.path(), &Window::default()).unwrap();
+    let looks = Looks {
+        snapshots: &snapshots,
+        not_read: &not_read,
+        clock,
+        page_size: None,
+    };
+    forecast(looks, "made", need.parse().unwrap(), 1).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -205,8 +259,184 @@ fn a_straight_fall_is_told_to_the_hour() {
 fn a_need_that_this_host_cannot_have_is_refused() {
     let all = [snapshot(0, &[1; 11])];
     for (need, word) in [("4x8M", "largest block"), ("4x2M@node3", "no node 3")] {
-        let error = forecast(&all, "made", need.parse().unwrap(), 1).unwrap_err();
+        let error = forecast(looks(&all), "made", need.parse().unwrap(), 1).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
-    assert!(forecast(&[], "made", Need::new(1, 4096), 1).is_err());
+    assert!(forecast(Looks::default(), "made", Need::new(1, 4096), 1).is_err());
+}
+
+#[test]
+fn times_of_files_are_no_dates_of_looks() {
+    let hours = |form: &dyn Fn(usize, usize) -> String| -> Vec<String> {
+        (0..48).map(|h| form(1 + h / 24, h % 24)).collect()
+    };
+    for form in [
+        |d: usize, h: usize| format!("2026-11-{d:02}T{h:02}:00:00Z"),
+        |d, h| format!("2026-11-{d:02}_{h:02}-00"),
+        |d, h| format!("2026-11-{d:02}T{h:02}:00"),
+        |d, h| format!("202611{d:02}T{h:02}00Z"),
+    ] {
+        let f = in_directories(&hours(&form), "500x256K").unwrap();
+        let name = form(1, 0);
+        assert_eq!(
+            (f.looks, f.undated, f.seconds),
+            (48, 0, 47.0 * 3600.0),
+            "{name}"
+        );
+        assert!(matches!(f.free.when, When::In { .. }), "{name}: {f:?}");
+    }
+    for form in [
+        |d: usize, h: usize| format!("host1-2026-11-{d:02}T{h:02}:00:00Z"),
+        |d, h| format!("day-{d:02}-{h:02}"),
+    ] {
+        let error = in_directories(&hours(&form), "500x256K").unwrap_err();
+        assert!(error.contains("names are no dates"), "{error}");
+    }
+    // One that has no date among many is told, and counts nowhere.
+    let mut names = hours(&|d, h| format!("2026-11-{d:02}T{h:02}:00:00Z"));
+    names[47] = "the-last-one".into();
+    let f = in_directories(&names, "500x256K").unwrap();
+    assert_eq!((f.looks, f.undated), (47, 1));
+}
+
+#[test]
+fn looks_that_cannot_be_read_are_told_and_those_that_are_cut_are_none() {
+    let hours = row(|h| 1000 - h, 60);
+    let whole: Vec<Snapshot> = hours
+        .iter()
+        .enumerate()
+        .map(|(h, free)| snapshot(h, free))
+        .collect();
+    let text = line(&hours[0]);
+    for bad in [
+        text[..30].to_owned(),
+        text[..text.len() - 10].to_owned() + "\n",
+        text.replacen("  1000", " -1000", 1),
+        "Node 0, zone   Normal\n".into(),
+        "\u{0}\u{1}\u{2}".into(),
+        text.replace("Normal", "DMA32"),
+        "no look at all\n".into(),
+    ] {
+        let mut all = whole.clone();
+        for s in &mut all[30..] {
+            s.files[0].content = bad.clone().into_bytes().into();
+        }
+        // Half of them, so that neither half is the usual one, but for one.
+        all[30] = whole[30].clone();
+        let f = of(&all, 500, 1);
+        let n = f
+            .not_read
+            .as_ref()
+            .unwrap_or_else(|| panic!("{bad:?}: {f:?}"));
+        assert_eq!(
+            (n.looks, n.of, &*n.newest),
+            (29, 60, "s0059"),
+            "{bad:?}: {n:?}"
+        );
+        assert_eq!((f.looks, f.free.last), (31, Some(970)), "{bad:?}");
+        let days = n.newest_days_after_last.unwrap();
+        assert!((days - 29.0 / 24.0).abs() < 1e-6, "{bad:?}: {days}");
+        let shown = shown(&f);
+        assert!(
+            shown.contains("NOT READ: 29 of 60 looks"),
+            "{bad:?}: {shown}"
+        );
+        assert!(
+            shown.contains("29.0 h after what NOW is of"),
+            "{bad:?}: {shown}"
+        );
+        for s in &mut all {
+            s.files[0].content = "Node 0, zone   Normal\n".as_bytes().to_vec().into();
+        }
+        let error = forecast(looks(&all), "made", Need::new(500, 256 << 10), 1).unwrap_err();
+        assert!(
+            error.to_string().contains("none of its 60 looks"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn the_last_look_says_whether_it_fails_now() {
+    // 901 are needed, and the last look has 900; a clean line, a last look that is wild, and few looks.
+    for (hours, need) in [
+        (row(|h| 1000 - h, 101), 901),
+        (row(|h| if h == 100 { 0 } else { 1000 - h / 10 }, 101), 500),
+        (row(|_| 5, 1), 6),
+        (row(|h| 1000 - h, 5), 997),
+    ] {
+        let f = asked(&hours, need, 1);
+        assert_eq!(f.free.when, When::Now, "{f:?}");
+        let shown = shown(&f);
+        let last = hours[hours.len() - 1][ORDER];
+        assert!(
+            shown.contains("fails now: the last look has"),
+            "{last}: {shown}"
+        );
+    }
+    // Three at the end below it on the whole, and the last not.
+    let dip = row(|h| if (97..99).contains(&h) { 100 } else { 1000 - h }, 100);
+    assert_ne!(asked(&dip, 500, 1).free.when, When::Now);
+}
+
+#[test]
+fn a_fall_that_needs_longer_than_futures_go_is_a_trend() {
+    let f = asked(&row(|h| 100_000 - h, 120), 500, 1);
+    let When::Later {
+        beyond_days,
+        per_day,
+    } = f.free.when
+    else {
+        panic!("{f:?}");
+    };
+    assert!((beyond_days - 50.0).abs() < 1.0, "{beyond_days}");
+    assert!((per_day + 24.0).abs() < 0.5, "{per_day}");
+    let shown = shown(&f);
+    assert!(shown.contains("fails later than can be told"), "{shown}");
+    assert!(shown.contains("24.0 fewer a day"), "{shown}");
+}
+
+#[test]
+fn a_need_that_looks_have_missed_already_is_told_and_may_be_missed_so_again() {
+    // Ten minutes apart, and each night one look of nearly nothing.
+    let looks = |h: u64| if h % 144 == 30 { 10 } else { 5000 - h / 8 };
+    let f = asked(&row(looks, 144 * 10), 1000, 1);
+    assert_eq!(f.free.below, 10);
+    let shown = shown(&f);
+    assert!(
+        shown.contains("10 of 1,440 looks had too few already"),
+        "{shown}"
+    );
+    let When::In {
+        median_days: Some(median),
+        ..
+    } = f.free.when
+    else {
+        panic!("{f:?}");
+    };
+    // Looks are an hour apart here: such a dip comes each 6 days.
+    assert!(median < 12.0, "{median}");
+}
+
+#[test]
+fn a_page_size_that_is_assumed_is_said_to_be() {
+    let all: Vec<Snapshot> = row(|h| 1000 - h, 40)
+        .iter()
+        .enumerate()
+        .map(|(h, free)| snapshot(h, free))
+        .collect();
+    let f = of(&all, 500, 1);
+    assert!(
+        shown(&f).contains("A page of 4 KiB is assumed"),
+        "{}",
+        shown(&f)
+    );
+    let given = Looks {
+        page_size: Some(64 << 10),
+        ..looks(&all)
+    };
+    // Blocks of the same order are 16 times as large.
+    let f = forecast(given, "made", Need::new(500, 4 << 20), 1).unwrap();
+    assert_eq!((f.page_size, f.free.last), (64 << 10, Some(961)));
+    assert!(!shown(&f).contains("assumed"), "{}", shown(&f));
 }

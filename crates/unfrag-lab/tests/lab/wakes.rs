@@ -115,8 +115,11 @@ fn the_time_of_a_daemon_is_that_of_whoever_woke_it() {
         (first.programs[0].name.as_str(), first.order),
         ("driver", Some(10))
     );
-    assert_eq!((ms(first.kswapd_seconds), first.kswapd_wakes), (30, 1));
-    assert!((first.share - 0.75).abs() < 1e-3, "{first:?}");
+    assert_eq!(
+        (ms(first.kswapd_seconds), first.kswapd_wakes),
+        (30, Some(1))
+    );
+    assert!((first.share.unwrap() - 0.75).abs() < 1e-3, "{first:?}");
     assert_eq!(
         named(&w, "fault").functions.as_ref().unwrap()[0],
         "do_anonymous_page"
@@ -193,7 +196,7 @@ fn what_kswapd_has_kcompactd_do_is_that_of_whoever_woke_kswapd() {
     assert_eq!(ms(w.callers[0].kcompactd_seconds), 40);
     assert_eq!(
         (w.callers[0].kswapd_wakes, w.callers[0].kcompactd_wakes),
-        (1, 1)
+        (Some(1), Some(1))
     );
     assert_eq!(ms(w.kcompactd.map(|k| k.own_timer_seconds)), 5);
 }
@@ -227,9 +230,9 @@ fn a_request_that_compacts_itself_is_told_with_its_order_and_flags() {
     let fault = named(&w, "fault");
     assert_eq!(
         (fault.order, ms(fault.direct_seconds), fault.direct_runs),
-        (Some(9), 7, 1)
+        (Some(9), 7, Some(1))
     );
-    assert_eq!((fault.requests, fault.failed), (1, 1));
+    assert_eq!((fault.requests, fault.failed), (Some(1), Some(1)));
     let all = named(&w, "driver");
     assert_eq!(
         (all.order, ms(all.direct_seconds), all.is_no_request),
@@ -275,7 +278,10 @@ fn of_a_window_only_its_own_time_and_wake_ups_count() {
     let input = Input::from(&rec).asked_from(1_000_000_000 + 31 * MS);
     let w = wakes(input, "made").unwrap();
     let driver = named(&w, "driver");
-    assert_eq!((ms(driver.kswapd_seconds), driver.kswapd_wakes), (10, 0));
+    assert_eq!(
+        (ms(driver.kswapd_seconds), driver.kswapd_wakes),
+        (10, Some(0))
+    );
     assert_eq!(w.kswapd.unwrap().count, 1);
 }
 
@@ -318,6 +324,151 @@ fn a_recording_that_tells_nothing_is_refused_and_one_in_which_nothing_happened_s
         .facts
         .insert(EVENTS_RECORDED.into(), recorded.into());
     let w = wakes(&rec, "made").unwrap();
-    assert!(w.answer.starts_with("nobody: "), "{}", w.answer);
+    assert!(
+        w.answer
+            .starts_with("nobody that is known: kswapd did nothing"),
+        "{}",
+        w.answer
+    );
     assert_eq!(w.kswapd.map(|k| k.seconds), Some(0.0));
+}
+
+#[test]
+fn of_wake_ups_alone_their_number_is_told_and_no_time() {
+    let mut made = Made::new();
+    for i in 0..4 {
+        let who = if i == 0 { "fault" } else { "driver" };
+        made.at(10 + i).wakes_kswapd(who, 4, "GFP_KERNEL");
+    }
+    let w = made.wakes();
+    assert_eq!((w.kswapd, w.kcompactd, w.direct), (None, None, None));
+    assert_eq!((w.kswapd_wakes, w.kcompactd_wakes), (Some(4), None));
+    let driver = named(&w, "driver");
+    assert_eq!(w.callers[0].programs[0].name, "driver");
+    assert_eq!((driver.share, driver.wakes_share), (None, Some(0.75)));
+    assert_eq!(
+        (driver.kswapd_wakes, driver.kcompactd_wakes),
+        (Some(3), None)
+    );
+    assert_eq!(
+        (driver.direct_runs, driver.requests, driver.failed),
+        (None, None, None)
+    );
+    assert!(
+        w.answer
+            .starts_with("driver, order 4: 75 % of 4 wake-ups of kswapd;")
+            && w.answer.contains("not known"),
+        "{}",
+        w.answer
+    );
+    let shown = text::render(&w, 9, "made", &Screen::default());
+    assert!(!shown.contains("nothing"), "{}", &*shown);
+}
+
+/// What kswapd says of itself.
+fn says(made: &mut Made, ms: u64, sleeps: bool) {
+    let node = [("nid", 0)];
+    let woken = [("nid", 0), ("order", 4)];
+    match sleeps {
+        true => made
+            .at(ms)
+            .event("kswapd0", "mm_vmscan_kswapd_sleep", &node),
+        false => made
+            .at(ms)
+            .event("kswapd0", "mm_vmscan_kswapd_wake", &woken),
+    };
+}
+
+#[test]
+fn a_run_that_the_edges_of_the_recording_cut_is_no_timers_and_not_nothing() {
+    // It begins in a run, of which it has the end alone; then it has all of one, and the beginning of a last one.
+    let mut made = Made::new();
+    made.at(0)
+        .event("driver", "mm_page_free", &[("pfn", 1), ("order", 0)]);
+    says(&mut made, 40, true);
+    made.at(50).wakes_kswapd("driver", 4, "GFP_KERNEL");
+    says(&mut made, 50, false);
+    says(&mut made, 60, true);
+    made.at(70).wakes_kswapd("driver", 4, "GFP_KERNEL");
+    says(&mut made, 71, false);
+    made.at(91)
+        .event("driver", "mm_page_free", &[("pfn", 2), ("order", 0)]);
+    let rec = made.recording();
+    let w = wakes(&rec, "made").unwrap();
+    let kswapd = w.kswapd.unwrap();
+    assert_eq!(kswapd.measure, Measure::Awake);
+    assert_eq!(ms(Some(kswapd.not_recorded_seconds)), 40);
+    assert_eq!(ms(Some(kswapd.own_timer_seconds)), 0);
+    assert_eq!(ms(Some(kswapd.seconds)), 40 + 10 + 20);
+    assert!(kswapd.at_work_at_end);
+    // A window has its own edges, whatever happens in it.
+    let at = |ms: u64| Some(1_000_000_000 + ms * MS);
+    let w = wakes(Input::from(&rec).within((None, at(95))), "made").unwrap();
+    assert_eq!(
+        (ms(w.kswapd.map(|k| k.seconds)), ms(Some(w.seconds))),
+        (74, 95)
+    );
+}
+
+#[test]
+fn a_window_in_a_run_gives_its_time_to_no_timer() {
+    let mut made = Made::new();
+    // Switches are there, and what woke it is not.
+    made.at(5)
+        .switch(0, 1)
+        .at(20)
+        .switch(1, 0)
+        .at(25)
+        .switch(0, 1);
+    says(&mut made, 30, true);
+    made.switch(1, 0);
+    made.at(35)
+        .wakes_kswapd("fault", 0, "GFP_KERNEL")
+        .kswapd_runs(36, 40);
+    let w = made.wakes();
+    let kswapd = w.kswapd.unwrap();
+    assert_eq!(kswapd.measure, Measure::OnCpu);
+    assert_eq!(ms(Some(kswapd.own_timer_seconds)), 0);
+    assert_eq!(ms(Some(kswapd.not_recorded_seconds)), 20);
+}
+
+#[test]
+fn a_daemon_that_wakes_last_of_all_is_not_said_to_have_done_nothing() {
+    let mut made = Made::new();
+    made.at(10).wakes_kswapd("driver", 4, "GFP_KERNEL");
+    says(&mut made, 11, false);
+    let mut rec = made.recording();
+    let recorded =
+        "vmscan:mm_vmscan_wakeup_kswapd vmscan:mm_vmscan_kswapd_wake vmscan:mm_vmscan_kswapd_sleep";
+    rec.meta
+        .facts
+        .insert(EVENTS_RECORDED.into(), recorded.into());
+    let w = wakes(&rec, "made").unwrap();
+    assert!(
+        w.answer.starts_with("not known: kswapd had work to do"),
+        "{}",
+        w.answer
+    );
+    assert!(w.kswapd.unwrap().at_work_at_end);
+}
+
+#[test]
+fn a_request_that_compacts_already_when_the_recording_begins_counts() {
+    let mut made = Made::new();
+    made.at(0).wakes_kswapd("driver", 4, "GFP_KERNEL");
+    made.at(8)
+        .event("fault", "mm_compaction_end", &[("status", 0)]);
+    made.at(10)
+        .event("fault", "mm_compaction_begin", &[("zone_start", 0)]);
+    made.at(13)
+        .event("fault", "mm_compaction_end", &[("status", 0)]);
+    let w = made.wakes();
+    let direct = w.direct.unwrap();
+    assert_eq!(
+        (
+            ms(Some(direct.seconds)),
+            ms(Some(direct.not_recorded_seconds))
+        ),
+        (11, 8)
+    );
 }

@@ -220,6 +220,17 @@ impl Covered {
         self.times.clone()
     }
 
+    /// The same, of what was asked for within what was recorded: in between, no event is a sign that nothing happened.
+    pub fn within(&self) -> (Option<u64>, Option<u64>) {
+        let (from, to) = self.asked;
+        let begin = self.boot_from;
+        (
+            from.filter(|&t| t >= begin).map(|_| self.times.start),
+            to.filter(|&t| t <= self.recorded.end)
+                .map(|_| self.times.end),
+        )
+    }
+
     /// Whether all was asked for, and is in the answer.
     pub fn is_all(&self) -> bool {
         self.asked == (None, None) && self.boots_left_out == 0

@@ -4,7 +4,8 @@ const NS: u64 = 1_000_000_000;
 
 /// Nanoseconds since 1970 of a date: seconds since 1970 (nine to eleven digits, or longer for
 /// milli-, micro- and nanoseconds) with or without a fraction, or ISO 8601 with or without
-/// separators and fraction, in UTC if no zone follows. `None` if `name` is no date.
+/// separators and fraction, in UTC if no zone follows; seconds may be
+/// missing where the day and the time are parted. `None` if `name` is no date.
 pub(super) fn parse(name: &str) -> Option<u64> {
     epoch(name).or_else(|| iso(name))
 }
@@ -50,9 +51,14 @@ fn iso(text: &str) -> Option<u64> {
     let year = digits(&mut rest, 4)?;
     let month = after(&mut rest, "-_").and_then(|()| digits(&mut rest, 2))?;
     let day = after(&mut rest, "-_").and_then(|()| digits(&mut rest, 2))?;
+    let is_parted = rest.starts_with(|c| "Tt-_ ".contains(c));
     let hour = after(&mut rest, "Tt-_ ").and_then(|()| digits(&mut rest, 2))?;
     let minute = after(&mut rest, ":-_").and_then(|()| digits(&mut rest, 2))?;
-    let second = after(&mut rest, ":-_").and_then(|()| digits(&mut rest, 2))?;
+    let ends = matches!(rest, "" | "Z" | "z") || rest.starts_with('+');
+    let second = match is_parted && ends {
+        true => 0,
+        false => after(&mut rest, ":-_").and_then(|()| digits(&mut rest, 2))?,
+    };
     let mut nanos = 0;
     if let Some(fraction) = rest.strip_prefix(['.', ',']) {
         let end = fraction
@@ -184,6 +190,10 @@ mod tests {
             "20261121204500",
             "2026-11-21_20-45-00",
             "2026-11-21 20:45:00",
+            "2026-11-21T20:45",
+            "2026-11-21_20-45",
+            "20261121-2045Z",
+            "2026-11-21T21:45+01:00",
         ] {
             assert_eq!(parse(name), expected, "{name}");
         }
@@ -204,6 +214,9 @@ mod tests {
             "s0004",
             "started",
             "2026-13-21T20:45:00Z",
+            "202611212045",
+            "2026-11-21",
+            "2026-11-21T20",
             "9e9",
         ] {
             assert_eq!(parse(name), None, "{name}");

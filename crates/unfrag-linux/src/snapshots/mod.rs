@@ -69,7 +69,7 @@ pub fn read_all(paths: &[&Path]) -> Result<Vec<Snapshot>> {
     for path in paths {
         source::read(path, &mut found)?;
     }
-    in_order(found, &mut vec![])
+    Ok(in_order(found, &mut vec![])?.0)
 }
 
 /// Reads an archive, a log or pasted text from memory, such as what came by standard input; `name` is
@@ -86,6 +86,8 @@ pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Snapshot>> {
 pub struct Reading {
     /// The snapshots, in order.
     pub snapshots: Vec<Snapshot>,
+    /// What told the times of those in directories; `None` if there are none, or their files say it themselves.
+    pub clock: Option<Clock>,
     /// Files that may belong to one, and were not read: empty ones, links, names that lead outside.
     pub skipped: Vec<Skipped>,
 }
@@ -113,15 +115,19 @@ pub fn look_at_bytes(name: &str, bytes: &[u8]) -> Result<Reading> {
 fn looked(mut found: Found) -> Result<Reading> {
     let mut skipped = std::mem::take(&mut found.skipped);
     let unknown = found.unknown();
-    let snapshots = in_order(found, &mut skipped)?;
+    let (snapshots, clock) = in_order(found, &mut skipped)?;
     if snapshots.is_empty() {
         skipped.extend(unknown);
     }
-    Ok(Reading { snapshots, skipped })
+    Ok(Reading {
+        snapshots,
+        clock,
+        skipped,
+    })
 }
 
-fn in_order(found: Found, skipped: &mut Vec<Skipped>) -> Result<Vec<Snapshot>> {
-    let mut snapshots = assemble(hosts::arrange(found.entries, skipped))?;
+fn in_order(found: Found, skipped: &mut Vec<Skipped>) -> Result<(Vec<Snapshot>, Option<Clock>)> {
+    let (mut snapshots, clock) = assemble(hosts::arrange(found.entries, skipped))?;
     snapshots.extend(found.pasted);
     snapshots.sort_by_cached_key(|s| {
         let begin = s
@@ -132,7 +138,7 @@ fn in_order(found: Found, skipped: &mut Vec<Skipped>) -> Result<Vec<Snapshot>> {
             .min();
         (begin.is_none(), begin, s.name.clone())
     });
-    Ok(snapshots)
+    Ok((snapshots, clock))
 }
 
 /// Nanoseconds since 1970 of a date: ISO 8601, in UTC if no zone follows, or seconds since 1970. `None` if it is none.
@@ -165,11 +171,15 @@ pub fn parse_log(file: &str, text: &[u8]) -> Result<Vec<Snapshot>> {
 }
 
 /// A source of times; better ones come first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Clock {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clock {
+    /// `index.tsv`.
     Index,
+    /// The `uptime` files.
     Uptime,
+    /// The directories' names.
     Name,
+    /// The files' modification times, which copies of them need not keep.
     Modified,
 }
 
@@ -181,7 +191,7 @@ struct Directory {
     date: Option<u64>,
 }
 
-fn assemble(entries: Vec<Entry>) -> Result<Vec<Snapshot>> {
+fn assemble(entries: Vec<Entry>) -> Result<(Vec<Snapshot>, Option<Clock>)> {
     let mut indexes = vec![];
     let mut directories: BTreeMap<Vec<String>, Directory> = BTreeMap::new();
     let mut logged: BTreeMap<(u64, String), Snapshot> = BTreeMap::new();
@@ -239,7 +249,7 @@ fn assemble(entries: Vec<Entry>) -> Result<Vec<Snapshot>> {
         };
         snapshots.push(Snapshot { name, files });
     }
-    Ok(snapshots)
+    Ok((snapshots, best))
 }
 
 /// How many leading components all directories share, their last ones not counted.
