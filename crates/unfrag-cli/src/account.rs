@@ -63,6 +63,9 @@ pub fn run(args: &Args) -> Result<()> {
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
+    // A huge page that this program takes while page flags are read is 2 MiB that they and the counters tell differently.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let (found, covered) = found(args)?;
     if let Some(to) = &args.svg {
         write_file(to, svg::render(&found.account).as_bytes())?;

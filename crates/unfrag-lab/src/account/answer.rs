@@ -176,9 +176,10 @@ pub fn account(look: &Look) -> Account {
         all
     });
     let rows = all.as_ref().map_or(vec![], |t| compared(t, counters));
+    let apart = apart(&rows);
     let unsettled = match look.drift {
-        Some(_) => look.unsettled,
-        None => apart(&rows),
+        Some(_) => look.unsettled.saturating_add(apart),
+        None => apart,
     };
     let (uses, kernel, in_no_counter, exist, off_by) = match &all {
         Some(all) => {
@@ -198,7 +199,7 @@ pub fn account(look: &Look) -> Account {
         let of = all.iter().flat_map(|t| of(t).iter().enumerate());
         of.filter(|(_, n)| **n > 0).map(|(o, n)| (o, *n)).collect()
     };
-    let zones = zones(look, unsettled);
+    let zones = zones(look, apart);
     let has_zones = look.host.of_all(|z| z.pages("present")).is_some();
     Account {
         source: look.source.clone(),
@@ -233,7 +234,7 @@ pub fn account(look: &Look) -> Account {
             cma: counters.get(&Counter::Cma).copied(),
             cma_free: counters.get(&Counter::FreeCma).copied(),
         },
-        nodes: nodes(look, &zones, unsettled),
+        nodes: nodes(look, &zones, apart),
         zones,
         counters: counters.clone(),
         drift: look.drift,
@@ -370,7 +371,8 @@ fn with_doubt(
 }
 
 /// What the counters do not have of the kernel's frames. The areas of CPUs that were there at boot lie in reserved memory, and
-/// their counter does not tell them from the others. `unsettled`: frames that per-CPU lists may have more, or fewer.
+/// their counter does not tell them from the others. `unsettled`: frames that may be
+/// counted amiss, as not all was read at one moment.
 fn not_counted(all: &Tally, parts: &[Part], counters: &Pages, unsettled: u64) -> Bounds {
     let counted: u64 = parts.iter().map(|p| p.frames).sum();
     let areas = counters.get(&Counter::PerCpuAreas).copied().unwrap_or(0);
@@ -468,7 +470,7 @@ fn by_counters(look: &Look, notes: &mut Vec<String>) -> ByCounters {
 }
 
 /// The zones, each with the bounds of what no counter has of it.
-fn zones(look: &Look, unsettled: u64) -> Vec<ZoneFrames> {
+fn zones(look: &Look, apart: u64) -> Vec<ZoneFrames> {
     let Some(tallies) = &look.zones else {
         return vec![];
     };
@@ -476,16 +478,14 @@ fn zones(look: &Look, unsettled: u64) -> Vec<ZoneFrames> {
     zones
         .map(|(i, (zone, tally))| {
             let own = look.counters.zones.get(i).cloned().unwrap_or_default();
-            let off = match look.drift {
-                Some(_) => look.unsettled_by_zone.get(i).copied().unwrap_or(0),
-                None => unsettled,
-            };
+            let of_lists = look.drift.and(look.unsettled_by_zone.get(i).copied());
+            let off = apart.saturating_add(of_lists.unwrap_or(0));
             of_part(look, (zone.node, zone.name.clone()), tally, &own, off)
         })
         .collect()
 }
 
-fn nodes(look: &Look, zones: &[ZoneFrames], unsettled: u64) -> Vec<ZoneFrames> {
+fn nodes(look: &Look, zones: &[ZoneFrames], apart: u64) -> Vec<ZoneFrames> {
     let mut numbers: Vec<u32> = zones.iter().map(|z| z.node).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -494,17 +494,14 @@ fn nodes(look: &Look, zones: &[ZoneFrames], unsettled: u64) -> Vec<ZoneFrames> {
     }
     let one = |&node: &u32| {
         let mut sum = Tally::default();
-        let mut off: u64 = 0;
+        let mut off = apart;
         let of = look.host.zones.iter().zip(look.zones.iter().flatten());
         for ((_, tally), n) in of
             .zip(&look.unsettled_by_zone)
             .filter(|((z, _), _)| z.node == node)
         {
             sum.add(tally);
-            off = off.saturating_add(*n);
-        }
-        if look.drift.is_none() {
-            off = unsettled;
+            off = off.saturating_add(look.drift.map_or(0, |_| *n));
         }
         let own = look.counters.nodes.get(&node).cloned().unwrap_or_default();
         of_part(look, (node, String::new()), &sum, &own, off)
@@ -512,8 +509,8 @@ fn nodes(look: &Look, zones: &[ZoneFrames], unsettled: u64) -> Vec<ZoneFrames> {
     numbers.iter().map(one).collect()
 }
 
-/// A part of the host with counters of its own. What the host alone counts may lie in it, or not at all. `off`: frames that its
-/// per-CPU lists may have more, or fewer.
+/// A part of the host with counters of its own. What the host alone counts may lie in it, or not at all. `off`: frames that may be
+/// counted amiss, as not all was read at one moment.
 fn of_part(
     look: &Look,
     (node, zone): (u32, String),

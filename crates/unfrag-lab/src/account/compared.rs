@@ -22,8 +22,7 @@ pub struct Compared {
     pub difference: i64,
 }
 
-/// Frames by which flags and counters of a copy may be apart, as they were not read at one moment: all that they tell
-/// differently. What the counters of slabs and page tables have more is no sign of that: such pages need no mark.
+/// Frames by which flags and counters may be apart, as they were not read at one moment: all that they tell differently. What the counters of slabs and page tables have more is no sign of that: such pages need no mark.
 pub(super) fn apart(rows: &[Compared]) -> u64 {
     let one = |row: &Compared| match row.what {
         part if part.starts_with(' ') => 0,

@@ -2,7 +2,8 @@
 //!
 //! Flags of a host that runs are not read in one moment: each frame is as it was when its flags were read. So the counters are
 //! read before and after, their mean stands beside the flags, and what was allocated and freed meanwhile is said. Frames on
-//! per-CPU lists have no flag, so that what these hold is read several times on the way.
+//! per-CPU lists have no flag, so that what these hold is read several times on the way. What the reading itself takes (its
+//! buffers may be a huge page) is taken before the first of these readings, so that it is in all of them.
 //!
 //! Invariant: nothing is guessed. A file that is missing is named, with what is not known without it.
 
@@ -13,6 +14,7 @@ use crate::host::files::{self, Files, Lacking, Reader, Unread};
 use crate::host::{Host, OfSnapshot, whole};
 use crate::report::number::{bytes, duration};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Instant;
 use unfrag_linux::kpageflags;
 use unfrag_linux::procfs::{AllocInfo, VmStat, ZoneInfo, vmallocinfo};
@@ -118,7 +120,6 @@ impl Look {
     }
 
     fn read(source: &str, from: &dyn Files, is_live: bool, page_size: Option<u64>) -> Look {
-        let begin = Instant::now();
         let mut reader = Reader::new(from, LACKING);
         let host = measured(Host::read(&mut reader), page_size);
         let vmstat = reader.get("vmstat", VmStat::parse);
@@ -126,10 +127,14 @@ impl Look {
         let mut counters = Counters::read(&host, vmstat.as_ref(), vmalloc.as_ref());
         let spans: Vec<_> = host.zones.iter().map(|z| z.span()).collect();
         let is_told = host.zoneinfo.is_some() && spans.iter().all(|s| !s.is_empty());
-        let mut lists = vec![per_cpu(&host)];
+        let mut lists = vec![];
+        let mut before = None;
         let counted = is_told.then(|| {
             let counting = Counting::new(&spans, host.geometry.huge_order);
             let mut sample = || {
+                if before.is_none() {
+                    before = Some(Before::read(from, page_size, vmalloc.as_ref()));
+                }
                 let again = from.read("zoneinfo").ok();
                 let zones = again.and_then(|text| files::zoneinfo(&text).ok());
                 lists.extend(zones.map(|info| per_cpu_of(&host, &info)));
@@ -149,16 +154,19 @@ impl Look {
             }));
             why.is_none()
         });
-        if is_live && counted.is_some() {
+        if let Some(before) = before.filter(|_| counted.is_some()) {
             let again = measured(Host::read(&mut reader), page_size);
             let later = reader.get("vmstat", VmStat::parse);
-            counters = counters.mean(&Counters::read(&again, later.as_ref(), vmalloc.as_ref()));
+            let after = Counters::read(&again, later.as_ref(), vmalloc.as_ref());
+            counters = before.counters.mean(&after);
             lists.push(per_cpu(&again));
             drift = Some(Drift {
-                seconds: begin.elapsed().as_secs_f64(),
-                allocated: events(&vmstat, &later, |n| n.starts_with("pgalloc_")),
-                freed: events(&vmstat, &later, |n| n == "pgfree"),
+                seconds: before.begin.elapsed().as_secs_f64(),
+                allocated: events(&before.vmstat, &later, |n| n.starts_with("pgalloc_")),
+                freed: events(&before.vmstat, &later, |n| n == "pgfree"),
             });
+        } else {
+            lists.push(per_cpu(&host));
         }
         let mut notes = host.partly.clone();
         notes.extend(files::partly(&[
@@ -251,6 +259,32 @@ impl Look {
             sites,
             unread,
             notes,
+        }
+    }
+}
+
+/// What counters said when the first flags were read.
+struct Before {
+    begin: Instant,
+    counters: Counters,
+    vmstat: Option<VmStat>,
+}
+
+impl Before {
+    /// Says nothing of what cannot be read: what was read first said that.
+    fn read(
+        from: &dyn Files,
+        page_size: Option<u64>,
+        vmalloc: Option<&BTreeMap<u32, u64>>,
+    ) -> Before {
+        let begin = Instant::now();
+        let mut reader = Reader::new(from, Lacking::UNSAID);
+        let host = measured(Host::read(&mut reader), page_size);
+        let vmstat = reader.get("vmstat", VmStat::parse);
+        Before {
+            begin,
+            counters: Counters::read(&host, vmstat.as_ref(), vmalloc),
+            vmstat,
         }
     }
 }

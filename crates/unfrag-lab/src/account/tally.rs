@@ -178,7 +178,7 @@ impl Counting {
         of.map(|(part, _)| part.end - part.start).sum()
     }
 
-    /// Counts a file of flags; calls `between` from time to time.
+    /// Counts a file of flags; calls `between` when the first of them are read, and from time to time.
     ///
     /// # Errors
     /// As [`kpageflags::each`].
@@ -189,7 +189,7 @@ impl Counting {
     ) -> unfrag_linux::Result<Counted> {
         /// Frames, 2 GiB of 4 KiB.
         const FROM_TIME_TO_TIME: u64 = 1 << 19;
-        let mut next = FROM_TIME_TO_TIME;
+        let mut next = 0;
         let mut end = 0;
         kpageflags::each(flags, |first, words| {
             if first >= next {
