@@ -90,7 +90,7 @@ pub enum When {
     },
     /// There were too few at the last look.
     Now,
-    /// They become more.
+    /// They become more, and nine of ten futures have enough of them.
     Never,
     /// In so many days.
     In {

@@ -1,12 +1,10 @@
 //! What is around a trend, and how it goes on.
 //!
 //! It may be steady: programs come and go, and what they take they give back. Then pieces of what was seen, laid one
-//! behind the other, are as good a past or future as any. Or it may wander: each step begins where the one before ended,
+//! behind the other, are as good a past or future as any, if each begins near where the one before ended: what a program holds
+//! at the last look it holds for a while yet. Or it may wander: each step begins where the one before ended,
 //! as what only kernel memory eats at. Then the past is one of many, and the future less sure. Which it is, is told by how
 //! much of a value the next one has lost (Dickey and Fuller); where that cannot be told, it wanders.
-//!
-//! What is steady in the main may wander a little below all that comes and goes: that comes on top, as much as values far
-//! apart differ more than near ones.
 //!
 //! Invariant: what comes and goes in a steady future was seen beside the trend.
 
@@ -18,11 +16,10 @@ use unfrag_machine::Rng;
 const MOST_COARSE: usize = 50;
 /// What wanders seems to lose less than this over all steps, nineteen times in twenty, once a trend was taken out.
 const WANDERS: f64 = 20.0;
-/// Parts of all steps by which values are near each other, and far apart.
-const NEAR: usize = 10;
-const FAR_APART: usize = 3;
 /// Pieces of a steady past, at least.
 const FEWEST_PIECES: usize = 5;
+/// A value is near another if it is of the part of all values that are nearest to it.
+const NEAREST: usize = 10;
 
 /// What is around a trend.
 pub(super) enum Rest {
@@ -32,8 +29,6 @@ pub(super) enum Rest {
         beside: Vec<f64>,
         /// Steps of a piece.
         piece: usize,
-        /// What it wanders a step, below all that comes and goes.
-        wander: f64,
     },
     /// It goes where it goes.
     Wanders {
@@ -61,20 +56,10 @@ impl Rest {
         // Three times as long as it remembers itself.
         let memory = 3.0 * (1.0 + kept) / (1.0 - kept);
         let piece = (memory.ceil() as usize).clamp(1, values.len() / FEWEST_PIECES);
-        let wander = wander(&beside);
         Rest::Steady {
             line,
             beside,
             piece,
-            wander,
-        }
-    }
-
-    /// Change of the trend a step.
-    pub fn slope(&self) -> f64 {
-        match self {
-            Rest::Steady { line, .. } => line.slope,
-            Rest::Wanders { line, coarse, .. } => line.slope / coarse.together as f64,
         }
     }
 
@@ -93,25 +78,15 @@ impl Rest {
                 line,
                 beside,
                 piece,
-                wander,
             } => {
-                let step = |rng: &mut Rng| if rng.chance(1, 2) { *wander } else { -wander };
-                let mut at = 0.0;
-                let past: Vec<f64> = pieces(beside, *piece, n, rng)
-                    .into_iter()
-                    .map(|p| {
-                        at += step(rng);
-                        p + at
-                    })
-                    .collect();
+                let past = pieces(beside, *piece, None, n, rng);
                 let slope = line.slope - slope(past.into_iter());
                 let line = Line { slope, ..*line };
-                at = 0.0;
-                let next = pieces(beside, *piece, far, rng);
-                let crossing = (n..).zip(next).find(|(i, rest)| {
-                    at += step(rng);
-                    line.at(*i as f64) + above(*i, rng) + rest + at < bound
-                });
+                let next = pieces(beside, *piece, beside.last().copied(), far, rng);
+                let is_below = |(i, rest): &(usize, f64), rng: &mut Rng| {
+                    line.at(*i as f64) + above(*i, rng) + rest < bound
+                };
+                let crossing = (n..).zip(next).find(|at| is_below(at, rng));
                 (slope, crossing.map(|c| c.0))
             }
             Rest::Wanders { line, coarse, news } => {
@@ -142,27 +117,54 @@ impl Rest {
     }
 }
 
-/// Pieces of what was seen, laid one behind the other to so many steps.
-fn pieces(beside: &[f64], piece: usize, steps: usize, rng: &mut Rng) -> Vec<f64> {
+/// Pieces of what was seen, laid one behind the other to so many steps. After a value goes on what came after one of those
+/// that were nearest to it, so that what is high stays so as long as it did. `after`: the value that the first goes on from; any,
+/// if there is none.
+fn pieces(
+    beside: &[f64],
+    piece: usize,
+    after: Option<f64>,
+    steps: usize,
+    rng: &mut Rng,
+) -> Vec<f64> {
+    let begins = beside.len() - piece;
+    let joints = Joints::of(beside[..begins].to_vec());
     let mut all = Vec::with_capacity(steps + piece);
+    let mut last = after;
     while all.len() < steps {
-        let begin = rng.below((beside.len() - piece + 1) as u64) as usize;
+        let begin = match last {
+            None => rng.below(begins as u64 + 1) as usize,
+            Some(value) => joints.like(value, rng) + 1,
+        };
         all.extend(&beside[begin..begin + piece]);
+        last = all.last().copied();
     }
     all.truncate(steps);
     all
 }
 
-/// What a steady number wanders a step: by how much values far apart differ more than near ones.
-fn wander(beside: &[f64]) -> f64 {
-    let n = beside.len();
-    let (near, far) = (n / NEAR, n / FAR_APART);
-    let apart = |steps: usize| {
-        let pairs = beside.iter().zip(&beside[steps..]);
-        pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f64>() / (n - steps) as f64
-    };
-    let more = (apart(far) - apart(near)) / (far - near) as f64;
-    more.max(0.0).sqrt()
+/// Places at which something else can go on, by the value there.
+struct Joints {
+    /// Value and place, in the order of values.
+    values: Vec<(f64, usize)>,
+}
+
+impl Joints {
+    fn of(values: Vec<f64>) -> Joints {
+        let mut values: Vec<(f64, usize)> = values.into_iter().zip(0..).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Joints { values }
+    }
+
+    /// One of the places whose value is nearest to this.
+    fn like(&self, value: f64, rng: &mut Rng) -> usize {
+        let near = (self.values.len() / NEAREST).max(1);
+        let at = self.values.partition_point(|v| v.0 < value);
+        let first = at
+            .saturating_sub(near / 2)
+            .min(self.values.len().saturating_sub(near));
+        self.values[first + rng.below(near as u64) as usize].1
+    }
 }
 
 /// The part of a value that the next one still has.

@@ -150,7 +150,8 @@ fn when(blocks: &Blocks, f: &Forecast) -> String {
 fn change(what: &str, blocks: &Blocks) -> String {
     match blocks.when {
         When::In { per_day, .. } | When::Later { per_day, .. } => {
-            format!(" {what} become {:.1} fewer a day.", -per_day)
+            let which = if per_day > 0.0 { "more" } else { "fewer" };
+            format!(" {what} become {:.1} {which} a day.", per_day.abs())
         }
         _ => String::new(),
     }

@@ -12,6 +12,7 @@ mod clocks;
 mod eras;
 mod experiments;
 mod forecast;
+mod forecast_guest;
 mod generations;
 mod huge_pages;
 mod inference;
