@@ -54,9 +54,10 @@ struct Score {
     asked: u32,
     now: u32,
     not_known: u32,
-    /// Intervals that end before the recording does, and those of them that have the truth.
+    /// Intervals that end before the recording does, those of them that have the truth, and those before which the need has failed.
     whole: u32,
     inside: u32,
+    early: u32,
     /// Intervals that begin before the recording ends, and end after it; those before which the need has failed.
     open: u32,
     open_early: u32,
@@ -85,6 +86,7 @@ impl Score {
                 if to <= left {
                     self.whole += 1;
                     self.inside += u32::from((from_days..=to).contains(&truth));
+                    self.early += u32::from(truth < from_days);
                 } else if from_days <= left {
                     self.open += 1;
                     self.open_early += u32::from(truth < from_days);
