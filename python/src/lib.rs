@@ -5,7 +5,7 @@
 //!
 //! - `work`: long work without the interpreter lock, with progress, and stopped by Ctrl-C. `errors`: exceptions.
 //! - `answer`: what a question is answered with. `questions`: replay, simulate, experiment. `hosts`: doctor, inspect, explain.
-//!   `traces`: summary, blame, profile, slab. `making`: recordings that are made.
+//!   `traces`: summary, blame, wakes, profile, slab. `uses`: account, frames, forecast. `making`: recordings that are made.
 //! - `events`, `arrow`: recordings and their events.
 
 mod answer;
@@ -16,6 +16,7 @@ mod hosts;
 mod making;
 mod questions;
 mod traces;
+mod uses;
 mod work;
 
 use pyo3::prelude::*;
@@ -36,8 +37,12 @@ fn _unfrag(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(hosts::explain, m)?)?;
     m.add_function(wrap_pyfunction!(traces::summary, m)?)?;
     m.add_function(wrap_pyfunction!(traces::blame, m)?)?;
+    m.add_function(wrap_pyfunction!(traces::wakes, m)?)?;
     m.add_function(wrap_pyfunction!(traces::profile, m)?)?;
     m.add_function(wrap_pyfunction!(traces::slab, m)?)?;
+    m.add_function(wrap_pyfunction!(uses::account, m)?)?;
+    m.add_function(wrap_pyfunction!(uses::frames, m)?)?;
+    m.add_function(wrap_pyfunction!(uses::forecast, m)?)?;
     m.add_function(wrap_pyfunction!(making::import_trace, m)?)?;
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,5 @@
-//! Questions of a trace: who asks for what, who spoils pageblocks, what a command does, what slab caches would hold.
+//! Questions of a trace: who asks for what, who spoils pageblocks, who wakes kswapd and kcompactd, what a command does, what
+//! slab caches would hold.
 
 use crate::answer::{
     Answer, GivenMoment, Text, View, Within, below_window, chosen, json, name_of, screen, window,
@@ -15,6 +16,7 @@ use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::profile::{self as lab_profile, Identity, Profile};
 use unfrag_lab::slab as lab_slab;
 use unfrag_lab::summary as lab_summary;
+use unfrag_lab::wakes::{self as lab_wakes, flame};
 use unfrag_linux::Error;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::segments::Beginning;
@@ -89,6 +91,46 @@ impl View for Blamed {
     }
     fn svg(&self) -> Option<String> {
         Some(svg::render(&self.found))
+    }
+}
+
+/// Who has kswapd and kcompactd work, and who compacts.
+#[pyfunction]
+#[pyo3(signature = (path, release, within))]
+pub fn wakes(
+    py: Python<'_>,
+    path: PathBuf,
+    release: Option<String>,
+    within: (GivenMoment, GivenMoment),
+) -> PyResult<Answer> {
+    run(py, None, move |_| {
+        let of = window(within);
+        let begins = Beginning::Exact;
+        let streamed = recordings::streamed(&path, &[], release.as_deref(), &of, begins)?;
+        let found = lab_wakes::wakes(streamed.input(MEMORY_BUDGET), &name_of(&path))
+            .map_err(|e| e.about(&path))?;
+        let covered = streamed.covered.as_ref();
+        let text = lab_wakes::text::render(&found, HOLDERS, &escaped_path(&path), &screen());
+        let text = below_window(covered, "", &text);
+        Ok(Answer {
+            json: json(&Within::of(covered, &found))?,
+            view: Box::new(Woken { text, found }),
+        })
+    })
+}
+
+struct Woken {
+    text: String,
+    found: lab_wakes::Wakes,
+}
+
+impl View for Woken {
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+    /// A flame graph, where it is known how long anything worked.
+    fn svg(&self) -> Option<String> {
+        self.found.is_timed().then(|| flame::render(&self.found))
     }
 }
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import unfrag
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 GCC, SECOND, BUILD = SAMPLES / "gcc-768M.unfrag", SAMPLES / "fragmented-384M.unfrag", SAMPLES / "small-build.toml"
+RINGS, LOOKS = SAMPLES / "rings-1024M.unfrag", SAMPLES / "looks-5-days.tar.zst"
 SLAB, LOG = SAMPLES / "slab-find.unfrag", SAMPLES / "page-allocation-failure.log"
 
 ANSWERS = {
@@ -34,6 +36,15 @@ ANSWERS = {
     "summary": lambda: unfrag.summary(GCC),
     "summary of slab events": lambda: unfrag.summary(SLAB),
     "blame": lambda: unfrag.blame(SECOND),
+    "wakes": lambda: unfrag.wakes(RINGS),
+    "wakes by program": lambda: unfrag.wakes(SECOND),
+    "wakes of a window": lambda: unfrag.wakes(RINGS, since=1, until=2),
+    "account": lambda: unfrag.account(SECOND),
+    "account of this host": lambda: unfrag.account(),
+    "account of two snapshots": lambda: unfrag.account(SECOND, snapshots=["begin", "end"]),
+    "frames": lambda: unfrag.frames(os.getpid()),
+    "forecast": lambda: unfrag.forecast(LOOKS, need="130x256K"),
+    "forecast of more than there is": lambda: unfrag.forecast(LOOKS, need="1000000x4K"),
     "profile": lambda: unfrag.profile(GCC),
     "profile of a window": lambda: unfrag.profile(GCC, since=1, until=3),
     "slab": lambda: unfrag.slab(SLAB),

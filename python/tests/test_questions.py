@@ -22,6 +22,7 @@ SAMPLES = ROOT / "samples"
 GCC = SAMPLES / "gcc-768M.unfrag"
 BUILD = SAMPLES / "small-build.toml"
 LOG = SAMPLES / "page-allocation-failure.log"
+RINGS, LOOKS = SAMPLES / "rings-1024M.unfrag", SAMPLES / "looks-5-days.tar.zst"
 FRAGMENTED = SAMPLES / "fragmented-384M.unfrag"
 SLAB = SAMPLES / "slab-find.unfrag"
 
@@ -35,6 +36,11 @@ def command() -> str | None:
     return str(built) if built.exists() else shutil.which("unfrag")
 
 
+def with_rows():
+    """Answers about what memory is used for, each with several rows."""
+    return (unfrag.wakes(FRAGMENTED), unfrag.account(FRAGMENTED), unfrag.frames(os.getpid()))
+
+
 QUESTIONS = {
     "replay": (lambda: unfrag.replay(GCC), ["replay", str(GCC)]),
     "simulate": (
@@ -45,6 +51,16 @@ QUESTIONS = {
     "explain": (lambda: unfrag.explain(LOG), ["explain", str(LOG)]),
     "summary": (lambda: unfrag.summary(GCC), ["summary", str(GCC)]),
     "blame": (lambda: unfrag.blame(GCC), ["blame", str(GCC)]),
+    "wakes": (lambda: unfrag.wakes(RINGS), ["blame", "--wakes", str(RINGS)]),
+    "account": (lambda: unfrag.account(FRAGMENTED), ["account", str(FRAGMENTED)]),
+    "what grew": (
+        lambda: unfrag.account(FRAGMENTED, snapshots=["begin", "end"]),
+        ["account", str(FRAGMENTED), "--snapshot", "begin", "--snapshot", "end"],
+    ),
+    "forecast": (
+        lambda: unfrag.forecast(LOOKS, need="130x256K", seed=2),
+        ["forecast", str(LOOKS), "--need", "130x256K", "--seed", "2"],
+    ),
     "profile": (lambda: unfrag.profile(GCC), ["profile", str(GCC)]),
     "slab": (lambda: unfrag.slab(SLAB), ["slab", str(SLAB)]),
     "a window": (
@@ -130,7 +146,7 @@ def test_rows_go_to_arrow_and_pandas():
     assert len(unfrag.simulate(BUILD).to_pandas()) > 10
     assert len(unfrag.doctor(GCC).to_pandas()) == 2
     assert replay.to_polars().shape[0] == len(frame)
-    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
+    for answer in (*with_rows(), unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
         assert len(answer.to_pandas()) > 3, repr(answer)
     assert list(unfrag.explain(LOG).to_pandas()["order"]) == [4]
 
@@ -190,7 +206,7 @@ def test_bars_where_there_is_no_time():
         experiment.plot(metric="nothing")
     with pytest.raises(ValueError, match="one picture alone"):
         doctor.plot(metric="nothing")
-    for answer in (unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
+    for answer in (*with_rows(), unfrag.summary(GCC), unfrag.blame(GCC), unfrag.profile(FRAGMENTED), unfrag.slab(SLAB)):
         assert len(answer.plot().patches) > 3
         with pytest.raises(ValueError, match="choose one of"):
             answer.plot(metric="nothing")
@@ -306,3 +322,26 @@ def test_the_interpreter_ends_quietly_whatever_is_under_way(program):
     text = f"import atexit, threading, time, unfrag; GCC = {str(GCC)!r}; {program}"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_memory_of_a_process_of_which_there_is_none_and_needs_that_are_none():
+    with pytest.raises(unfrag.UnfragError, match="process"):
+        unfrag.frames((1 << 22) + 1)
+    with pytest.raises(ValueError, match="of=0"):
+        unfrag.frames(0)
+    with pytest.raises(TypeError, match="of: a whole number"):
+        unfrag.frames(1.5)
+    with pytest.raises(ValueError, match="need"):
+        unfrag.forecast(LOOKS, need="many")
+    with pytest.raises(TypeError, match="need: a str is expected"):
+        unfrag.forecast(LOOKS, need=None)
+    with pytest.raises(ValueError, match="page_size=4000: choose one of 4096"):
+        unfrag.account(FRAGMENTED, page_size=4000)
+    with pytest.raises(ValueError, match="every=0"):
+        unfrag.account(every=0)
+    with pytest.raises(ValueError, match="leave later= and snapshots= out"):
+        unfrag.account(every=1, snapshots="begin")
+    with pytest.raises(unfrag.UnfragError, match="one look"):
+        unfrag.forecast("/proc", need="1x2M")
+    grown = unfrag.account(FRAGMENTED, snapshots=["begin", "end"]).growth
+    assert grown is not None and unfrag.account(FRAGMENTED).growth is None

@@ -16,7 +16,7 @@ from typing_extensions import assert_type
 
 import unfrag
 from unfrag import results
-from unfrag.results import blame, doctor, explain, profile, replay, simulate, slab, summary
+from unfrag.results import blame, doctor, explain, profile, replay, simulate, slab, summary, wakes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 GCC = SAMPLES / "gcc-768M.unfrag"
@@ -106,6 +106,9 @@ def of_a_trace() -> None:
         assert_type(does, results.Profile)
         assert_type(does.all.pages, unfrag.Named[profile.Pages])
         assert_type(does.to_toml(), str)
+    woken = unfrag.Recording(SAMPLES / "rings-1024M.unfrag").wakes()
+    assert_type(woken, results.Wakes)
+    assert_type(woken.callers, list[wakes.Caller])
     held = unfrag.slab(SAMPLES / "slab-find.unfrag", allocators="slub")
     assert_type(held, results.SlabReport)
     assert_type(held.allocators[0].caches, list[slab.Cache])

@@ -1,16 +1,13 @@
 //! `unfrag account`: where the memory is, every frame once, and what no counter of the kernel has.
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::quantity::{interval, page_size};
 use crate::standard::say_line;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
-use unfrag_lab::account::growth::{Answer, answer};
 use unfrag_lab::account::{svg, text};
-use unfrag_lab::find::account::{look, two_looks};
-use unfrag_lab::find::snapshots::is_stdin;
-use unfrag_linux::segments::Covered;
+use unfrag_lab::find::account::{Asked, accounted};
 
 /// Say where the memory is: every frame that exists, once, by what it is used for, and what no counter of the kernel has
 ///
@@ -66,7 +63,14 @@ pub fn run(args: &Args) -> Result<()> {
     // A huge page that this program takes while page flags are read is 2 MiB that they and the counters tell differently.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let (found, covered) = found(args)?;
+    let (found, covered) = accounted(&Asked {
+        path: &args.path,
+        later: args.later.as_deref(),
+        snapshots: &args.snapshot,
+        every: args.every,
+        window: args.window.window(),
+        page_size: args.page_size,
+    })?;
     if let Some(to) = &args.svg {
         write_file(to, svg::render(&found.account).as_bytes())?;
     }
@@ -81,42 +85,4 @@ pub fn run(args: &Args) -> Result<()> {
         say_line(format!("wrote {}", name_of(to)));
     }
     Ok(())
-}
-
-fn found(args: &Args) -> Result<(Answer, Option<Covered>)> {
-    let window = args.window.window();
-    if let Some(seconds) = args.every {
-        let (before, after) = two_looks(&args.path, seconds, args.page_size)?;
-        return Ok((answer(Some(&before), &after)?, None));
-    }
-    let name = |at: usize| args.snapshot.get(at).map(String::as_str);
-    let other = match (&args.later, args.snapshot.as_slice()) {
-        (_, [_, _, _, ..]) => {
-            return Err(Failure::usage(
-                "more than two snapshots are named",
-                "name one to see it, or two to see what grew",
-            ));
-        }
-        (Some(later), _) if is_stdin(later) && is_stdin(&args.path) => {
-            return Err(Failure::usage(
-                "standard input is given twice",
-                "give a file for one of the two",
-            ));
-        }
-        (Some(later), _) => Some((later, name(1))),
-        (None, [_, _]) if is_stdin(&args.path) => {
-            return Err(Failure::usage(
-                "two snapshots of standard input cannot be read",
-                "write it to a file, and give that",
-            ));
-        }
-        (None, [_, second]) => Some((&args.path, Some(second.as_str()))),
-        (None, _) => None,
-    };
-    let first = look(&args.path, name(0), &window, args.page_size)?;
-    let Some((later, name)) = other else {
-        return Ok((answer(None, &first.look)?, first.covered));
-    };
-    let second = look(later, name, &window, args.page_size)?;
-    Ok((answer(Some(&first.look), &second.look)?, second.covered))
 }

@@ -1,15 +1,14 @@
 //! `unfrag forecast`: how long until a need of large blocks fails, from looks of days.
 
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{print, print_json};
 use crate::quantity::page_size;
 use crate::terminal;
 use crate::window::{WindowArgs, Within, below_line};
 use std::path::PathBuf;
 use unfrag_lab::doctor::gate::Need;
-use unfrag_lab::find::evidence::is_own;
-use unfrag_lab::find::snapshots::{name, snapshots};
-use unfrag_lab::forecast::{Looks, forecast, text};
+use unfrag_lab::find::days::foretold;
+use unfrag_lab::forecast::text;
 
 /// Say how long until a need of large blocks fails, from copies of procfs of several days
 ///
@@ -45,22 +44,14 @@ pub struct Args {
 /// # Errors
 /// If the input cannot be read, has no dates, or the need is of blocks that its host does not make.
 pub fn run(args: &Args) -> Result<()> {
-    if is_own(&args.path) {
-        return Err(Failure::usage(
-            "this host as it is now is one look, which tells no trend",
-            "give looks of some days: copies of /proc in directories that are named by their dates, or what unfrag record --keep made",
-        ));
-    }
-    let held = snapshots(&args.path, &args.window.window())?;
-    let looks = Looks {
-        snapshots: &held.snapshots,
-        not_read: &held.not_read,
-        clock: held.clock,
-        page_size: args.page_size,
-    };
-    let found = forecast(looks, &name(&args.path), args.need, args.seed);
-    let found = found.map_err(|e| e.about(&args.path))?;
-    let covered = held.covered.as_ref();
+    let (found, covered) = foretold(
+        &args.path,
+        &args.window.window(),
+        args.need,
+        args.page_size,
+        args.seed,
+    )?;
+    let covered = covered.as_ref();
     match args.json {
         true => print_json(&Within::of(covered, &found)),
         false => print(below_line(

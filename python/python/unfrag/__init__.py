@@ -19,29 +19,51 @@ from .answers import Answer
 from .dataset import Sweep
 from .inputs import Input
 from .parts import Named, Part
-from .questions import blame, doctor, experiment, explain, inspect, profile, replay, simulate, slab, summary
+from .questions import (
+    account,
+    blame,
+    doctor,
+    experiment,
+    explain,
+    forecast,
+    frames,
+    inspect,
+    profile,
+    replay,
+    simulate,
+    slab,
+    summary,
+    wakes,
+)
 from .recordings import Recording, Table, import_, record
 from .results import (
+    Account,
     Blame,
     Diagnosis,
     Experiment,
     Explanation,
+    Forecast,
+    Frames,
     Inspection,
     Profile,
     Replay,
     Simulation,
     SlabReport,
     Summary,
+    Wakes,
 )
 from .sweeping import sweep
 from .tuning import Tuning, tune
 
 __all__ = [
+    "Account",
     "Answer",
     "Blame",
     "Diagnosis",
     "Experiment",
     "Explanation",
+    "Forecast",
+    "Frames",
     "Input",
     "Inspection",
     "Named",
@@ -56,11 +78,15 @@ __all__ = [
     "Table",
     "Tuning",
     "UnfragError",
+    "Wakes",
     "__version__",
+    "account",
     "blame",
     "doctor",
     "experiment",
     "explain",
+    "forecast",
+    "frames",
     "import_",
     "inspect",
     "profile",
@@ -71,4 +97,5 @@ __all__ = [
     "summary",
     "sweep",
     "tune",
+    "wakes",
 ]

@@ -10,10 +10,13 @@ __all__ = [
     "Stream",
     "UnfragError",
     "__version__",
+    "account",
     "blame",
     "doctor",
     "experiment",
     "explain",
+    "forecast",
+    "frames",
     "guard",
     "import_trace",
     "inspect",
@@ -23,6 +26,7 @@ __all__ = [
     "simulate",
     "slab",
     "summary",
+    "wakes",
 ]
 __version__: str
 
@@ -152,6 +156,17 @@ def inspect(path: _Path, snapshot: str | None, within: _Window) -> Answer: ...
 def explain(log: bytes | os.PathLike[str]) -> Answer: ...
 def summary(path: _Path, release: str | None, within: _Window) -> Answer: ...
 def blame(path: _Path, release: str | None, within: _Window) -> Answer: ...
+def wakes(path: _Path, release: str | None, within: _Window) -> Answer: ...
+def account(
+    path: _Path,
+    later: _Path | None,
+    snapshots: list[str],
+    every: float | None,
+    page_size: int | None,
+    within: _Window,
+) -> Answer: ...
+def frames(of: int | _Path, proc: _Path) -> Answer: ...
+def forecast(path: _Path, need: str, page_size: int | None, seed: int, within: _Window) -> Answer: ...
 def profile(path: _Path, release: str | None, within: _Window) -> Answer: ...
 def slab(
     path: _Path,

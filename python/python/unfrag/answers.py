@@ -27,8 +27,9 @@ class Answer(Part):
 
     ``print`` shows what the command prints; ``repr`` is short. Its rows, for :meth:`to_arrow`, :meth:`to_pandas` and
     :meth:`to_polars`, are what one would plot: a replay has a row for each kernel, snapshot and zone, a simulation one for each
-    sample, an experiment one for each result, a summary one for each process, blame one for each holder, a profile one for
-    each program, a replay of slab caches one for each cache, the others one for each zone or report.
+    sample, an experiment one for each result, a summary one for each process, blame one for each holder, wakes
+    one for each caller, an account one for each use, frames one for each mapping, a forecast one for each number of blocks, a
+    profile one for each program, a replay of slab caches one for each cache, the others one for each zone or report.
     """
 
     __slots__ = ("_views",)
@@ -95,8 +96,8 @@ class Answer(Part):
 
         A replay, a simulation and an inspection are curves of a column of their rows (``metric``, such as
         ``"unusable_index.9"``; else free huge blocks or free pages), an experiment has bars of a metric by kernel, a
-        diagnosis bars of huge pages by zone, an explanation bars of failures by cause, blame, a summary, a profile and a
-        replay of slab caches bars of their largest rows.
+        diagnosis bars of huge pages by zone, an explanation bars of failures by cause, the others bars of their largest
+        rows.
 
         Raises:
             ValueError: there is no such metric; the error names all.

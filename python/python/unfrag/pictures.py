@@ -23,6 +23,10 @@ _USUAL = {
     "explain": "count",
     "summary": "pages",
     "blame": "spoilt_blocks",
+    "wakes": "share",
+    "account": "frames",
+    "frames": "present",
+    "forecast": "last",
     "profile": "high_water_pages",
     "slab": "pages",
 }
@@ -30,6 +34,10 @@ _USUAL = {
 _BARS = {
     "summary": ("process",),
     "blame": ("program", "purpose"),
+    "wakes": ("module", "order"),
+    "account": ("use",),
+    "frames": ("process", "name"),
+    "forecast": ("blocks",),
     "profile": ("name",),
     "slab": ("allocator", "name"),
 }

@@ -10,16 +10,20 @@ from . import _unfrag, given
 from .given import Path, When
 from .progress import Progress, teller
 from .results import (
+    Account,
     Blame,
     Diagnosis,
     Experiment,
     Explanation,
+    Forecast,
+    Frames,
     Inspection,
     Profile,
     Replay,
     Simulation,
     SlabReport,
     Summary,
+    Wakes,
 )
 
 #: Settings by name; ``None`` is what the kernel computes by itself.
@@ -230,6 +234,106 @@ def doctor(
     return Diagnosis._of(answer)
 
 
+def account(
+    path: Path = "/proc",
+    later: Path | None = None,
+    *,
+    snapshots: str | Sequence[str] = (),
+    every: float | None = None,
+    page_size: int | None = None,
+    since: When | None = None,
+    until: When | None = None,
+) -> Account:
+    """Where is the memory? Every frame that exists, once, by what it is used for, and what no counter of the kernel has.
+
+    Args:
+        path: this host's ``/proc`` (page flags need root), a copy of procfs, an archive of such, a recording, or a ``Recording``.
+        later: a later look at the same host, to say what grew.
+        snapshots: of several snapshots, this one instead of the last with page flags; of two, what grew from the first to
+            the second.
+        every: look at this host again after so many seconds, and say what grew.
+        page_size: bytes in a page, where no file tells it.
+        since, until: the window of a recording; as of :func:`replay`.
+
+    Returns:
+        The account: ``uses`` adds up to ``exist``, exactly; ``in_no_counter`` is known by its bounds; ``growth`` is there of two
+        looks. Amounts are frames of ``page_size`` bytes. ``svg`` is a treemap.
+
+    Raises:
+        UnfragError: the input cannot be read, does not tell what memory is used for, or the two are not of one host.
+        ValueError: ``every`` or ``page_size`` is none that makes sense.
+    """
+    answer = _unfrag.account(
+        given.path("path", path),
+        None if later is None else given.path("later", later),
+        given.words("snapshots", snapshots),
+        every,
+        given.whole_or_none("page_size", page_size),
+        given.window(since, until),
+    )
+    return Account._of(answer)
+
+
+def frames(of: int | Path, *, proc: Path = "/proc") -> Frames:
+    """In how many frames does the memory of a process or a cgroup lie, and what huge pages could be made of it?
+
+    Args:
+        of: the number of a process, or a cgroup: its path, or its name below ``/sys/fs/cgroup``.
+        proc: where procfs is.
+
+    Returns:
+        The answer: ``frames`` of 2 MiB and 1 GiB and how few they could be (``None`` where root is needed), ``runs`` and
+        ``folios`` by order, ``collapse``: what ``MADV_COLLAPSE`` would make and copy, and ``resume``: what faults where
+        the memory is mapped anew.
+
+    Raises:
+        UnfragError: there is no such process or cgroup, or it may not be read.
+    """
+    is_path = isinstance(of, (str, os.PathLike))
+    whose = given.path("of", of) if is_path else given.whole("of", of, least=1, most=given.U32)
+    return Frames._of(_unfrag.frames(whose, given.path("proc", proc)))
+
+
+def forecast(
+    path: Path,
+    *,
+    need: str,
+    page_size: int | None = None,
+    seed: int = 1,
+    since: When | None = None,
+    until: When | None = None,
+) -> Forecast:
+    """How long until a need of large blocks fails, from looks of days?
+
+    Args:
+        path: a directory of copies of procfs, each in a directory that is named by its date, an archive of these, a
+            directory of segments, a recording, or a ``Recording``.
+        need: so many blocks of one size, such as ``"500x2M"`` or ``"64x2M@node0"``.
+        page_size: bytes in a page, where no file tells it.
+        seed: the seed of the futures that are made.
+        since, until: the window that is looked at; as of :func:`replay`.
+
+    Returns:
+        The forecast: ``free`` blocks, and blocks that reclaim and compaction could make ``at_best``, each with ``when``: an
+        interval of 80 % in days from the last look, or why it is not known.
+
+    Raises:
+        UnfragError: the input cannot be read or has no dates, or its host does not make blocks of that size.
+        ValueError: the need is none.
+    """
+    wanted = given.text_or_none("need", need)
+    if wanted is None:
+        given.wrong("need", need, "a str")
+    answer = _unfrag.forecast(
+        given.path("path", path),
+        wanted,
+        given.whole_or_none("page_size", page_size),
+        given.whole("seed", seed),
+        given.window(since, until),
+    )
+    return Forecast._of(answer)
+
+
 def inspect(
     path: Path = "/proc",
     *,
@@ -315,6 +419,28 @@ def blame(
     """
     where, _, of = given.recording(recording, release=release)
     return Blame._of(_unfrag.blame(where, of, given.window(since, until)))
+
+
+def wakes(
+    recording: Path, *, release: str | None = None, since: When | None = None, until: When | None = None
+) -> Wakes:
+    """Who wakes kswapd and kcompactd, who compacts, and how long does that take?
+
+    Args:
+        recording: an .unfrag file, a directory of segments, a trace, or a ``Recording``; with kernel stacks
+            (``unfrag record --stacks``) callers are drivers and subsystems, else programs.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        since, until: the window that is asked about; as of :func:`replay`.
+
+    Returns:
+        The answer: ``answer`` in a sentence, ``callers`` with their ``share`` of the time, and what ``kswapd``, ``kcompactd``
+        and ``direct`` compaction did: ``None`` where the recording does not tell. ``svg`` is a flame graph.
+
+    Raises:
+        UnfragError: the recording cannot be read, or has no events that tell it.
+    """
+    where, _, of = given.recording(recording, release=release)
+    return Wakes._of(_unfrag.wakes(where, of, given.window(since, until)))
 
 
 def profile(

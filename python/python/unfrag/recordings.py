@@ -100,6 +100,8 @@ class Recording(Source):
     replay = questions.replay
     summary = questions.summary
     blame = questions.blame
+    wakes = questions.wakes
+    forecast = questions.forecast
     profile = questions.profile
     slab = questions.slab
 

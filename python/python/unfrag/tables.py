@@ -37,6 +37,8 @@ _LISTS = {
     "doctor": "zones",
     "blame": "holders",
     "explain": "reports",
+    "wakes": "callers",
+    "account": "uses",
 }
 
 
@@ -53,6 +55,11 @@ def rows(question: str, data: dict[str, Any]) -> list[Row]:
         return [flat(process) for process in (data["requests"] or {"processes": []})["processes"]]
     if question == "profile":
         return [flat(of) for of in data.get("program") or [data["all"]]]
+    if question == "frames":
+        of = [({"pid": p["pid"], "process": p["name"]}, p["mappings"]) for p in data["processes"]]
+        return [kept | flat(mapping) for kept, mappings in of for mapping in mappings]
+    if question == "forecast":
+        return [{"blocks": name} | flat(data[name]) for name in ("free", "at_best")]
     if question == "slab":
         return [{"allocator": a["allocator"]} | flat(cache) for a in data["allocators"] for cache in a["caches"]]
     return [flat(part) for part in data[_LISTS[question]]]
@@ -103,6 +110,10 @@ def about(question: str, data: dict[str, Any]) -> str:
         "explain": lambda d: _count(len(d["reports"]), "different failure") if d["is_log"] else "no line of a kernel: nothing is known",
         "summary": lambda d: f"{d['source']}: {_count(d['events'], 'event')} in {d['seconds']:.1f} s",
         "blame": lambda d: f"{d['source']}: {_count(len(d['holders']), 'holder')}",
+        "wakes": lambda d: f"{d['source']}: {_count(len(d['callers']), 'caller')}",
+        "account": lambda d: f"{d['source']}: {_count(d['exist'], 'frame')} of {d['page_size']} bytes",
+        "frames": lambda d: f"{d['of']}: {_count(d['present'], 'page')}",
+        "forecast": lambda d: f"{d['source']}: {d['need']}, {_count(d['looks'], 'look')}, {d['free']['when']['answer']}",
         "profile": lambda d: f"{d['recording']['file']}: {_count(len(d.get('program') or []), 'program')}",
         "slab": lambda d: f"{d['source']}: {', '.join(a['allocator'] for a in d['allocators'])}",
     }

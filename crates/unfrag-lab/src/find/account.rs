@@ -6,6 +6,7 @@
 use super::evidence::{is_own, is_procfs};
 use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, named};
+use crate::account::growth::{Answer, answer};
 use crate::account::look::Look;
 use crate::error::{Error as LabError, Result};
 use crate::host::files::and_not_read;
@@ -25,6 +26,67 @@ pub struct Looked {
     pub look: Look,
     /// What the window is, where one was chosen.
     pub covered: Option<Covered>,
+}
+
+/// What is asked: one look, or what grew between two.
+pub struct Asked<'a> {
+    /// The input.
+    pub path: &'a Path,
+    /// A later look at the same host.
+    pub later: Option<&'a Path>,
+    /// Names of snapshots: the one that is meant, or the earlier and the later one.
+    pub snapshots: &'a [String],
+    /// This host is looked at again after so many seconds.
+    pub every: Option<f64>,
+    /// The part of the input.
+    pub window: Window,
+    /// Bytes in a page, where no file tells it.
+    pub page_size: Option<u64>,
+}
+
+/// Where the memory is and, of two looks, what grew.
+///
+/// # Errors
+/// As [`look`] and [`two_looks`]; if more than two looks are named, or standard input twice, or the two are not of one host.
+pub fn accounted(asked: &Asked) -> Result<(Answer, Option<Covered>)> {
+    let Asked {
+        path,
+        later,
+        snapshots: named,
+        ref window,
+        page_size,
+        ..
+    } = *asked;
+    if let Some(seconds) = asked.every {
+        let (before, after) = two_looks(path, seconds, page_size)?;
+        return Ok((answer(Some(&before), &after)?, None));
+    }
+    let name = |at: usize| named.get(at).map(String::as_str);
+    let other = match (later, named) {
+        (_, [_, _, _, ..]) => {
+            return Err(LabError::question("more than two snapshots are named")
+                .help("name one to see it, or two to see what grew"));
+        }
+        (Some(later), _) if snapshots::is_stdin(later) && snapshots::is_stdin(path) => {
+            return Err(LabError::question("standard input is given twice")
+                .help("give a file for one of the two"));
+        }
+        (Some(later), _) => Some((later, name(1))),
+        (None, [_, _]) if snapshots::is_stdin(path) => {
+            return Err(
+                LabError::question("two snapshots of standard input cannot be read")
+                    .help("write it to a file, and give that"),
+            );
+        }
+        (None, [_, second]) => Some((path, Some(second.as_str()))),
+        (None, _) => None,
+    };
+    let first = look(path, name(0), window, page_size)?;
+    let Some((later, name)) = other else {
+        return Ok((answer(None, &first.look)?, first.covered));
+    };
+    let second = look(later, name, window, page_size)?;
+    Ok((answer(Some(&first.look), &second.look)?, second.covered))
 }
 
 /// Looks at an input: as it is now, or at the snapshot of this name.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a look counts whole, or is told as one that was not read: no number of it is a part of what its host had.
 
+use super::look::{Look, at_best, date, free, order, zones};
 use super::report::{Blocks, DatedBy, Forecast, NotRead, When};
 use super::trend::falls;
 use super::unread::{Unreadable, check};
@@ -9,9 +10,9 @@ use crate::doctor::gate::Need;
 use crate::error::{Error, Result};
 use crate::geometry::PageSizeFrom;
 use crate::host::Unread;
-use crate::inspect::{Moment, ZoneState, of_snapshot};
+use crate::inspect::{ZoneState, of_snapshot};
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::snapshots::{self, Clock};
+use unfrag_linux::snapshots::Clock;
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,14 +25,6 @@ pub struct Looks<'a> {
     pub clock: Option<Clock>,
     /// Bytes in a page, where no file tells it.
     pub page_size: Option<u64>,
-}
-
-/// A snapshot of memory.
-pub(super) struct Look<'a> {
-    pub name: &'a str,
-    /// Seconds; `None` where nothing says when it was taken.
-    pub time: Option<f64>,
-    pub moment: Moment,
 }
 
 /// Numbers at one moment: seconds, and the blocks of each kind.
@@ -161,11 +154,6 @@ fn times(given: &Looks) -> (Vec<Option<f64>>, DatedBy) {
     }
 }
 
-/// The date of a directory, in nanoseconds since 1970; of the innermost that is named by one.
-pub(super) fn date(directory: &str) -> Option<u64> {
-    directory.rsplit('/').find_map(snapshots::date)
-}
-
 /// All looks, by one page size where any of them tells it.
 fn read<'a>(given: &Looks<'a>, times: &[Option<f64>]) -> (Vec<Look<'a>>, Unreadable) {
     let mut looks: Vec<Look> = vec![];
@@ -195,52 +183,4 @@ fn read<'a>(given: &Looks<'a>, times: &[Option<f64>]) -> (Vec<Look<'a>>, Unreada
     }
     unreadable.add_files(given.not_read, &looks);
     (looks, unreadable)
-}
-
-/// The order of the blocks that are needed, where lists have so many orders.
-fn order(moment: &Moment, orders: usize, need: Need) -> Result<u8> {
-    let whole = moment.page_size > 0 && need.bytes.is_multiple_of(moment.page_size);
-    let pages = if whole {
-        need.bytes / moment.page_size
-    } else {
-        0
-    };
-    match pages.is_power_of_two() {
-        true if orders == 0 || (pages.ilog2() as usize) < orders => Ok(pages.ilog2() as u8),
-        _ => Err(Error::question(format!(
-            "blocks of {} bytes are not made here: pages have {} bytes, and the largest block {} of them",
-            need.bytes,
-            moment.page_size,
-            1_u64 << orders.saturating_sub(1)
-        ))
-        .help("give a need of smaller blocks, such as 64x2M")),
-    }
-}
-
-/// The zones that the need may be met from.
-pub(super) fn zones(moment: &Moment, need: Need) -> impl Iterator<Item = &ZoneState> {
-    let zones = moment.zones.iter();
-    zones.filter(move |z| need.node.is_none_or(|node| z.node == node))
-}
-
-/// Free blocks; `None` if a zone does not tell them.
-fn free(moment: &Moment, need: Need, order: u8) -> Option<u64> {
-    let order = usize::from(order);
-    zones(moment, need)
-        .map(|z| {
-            let blocks = z.free_blocks.as_ref()?.iter().enumerate().skip(order);
-            Some(blocks.map(|(o, &n)| n << (o - order)).sum::<u64>())
-        })
-        .sum()
-}
-
-/// Blocks of which the kernel has nothing: all of each pageblock that is movable. Of larger blocks that is not known.
-fn at_best(moment: &Moment, need: Need, order: u8) -> Option<u64> {
-    let parts = moment.huge_order.checked_sub(order)?;
-    zones(moment, need)
-        .map(|z| {
-            let types = z.pageblocks.as_ref()?;
-            Some(types.get("Movable").copied().unwrap_or(0) << parts)
-        })
-        .sum()
 }

@@ -4,14 +4,16 @@
 //! best, which are those that no kernel memory is in. While the first falls below a need and the second does not,
 //! compacting pays.
 //!
-//! - `grid`: looks at regular moments. `line`: a robust line. `rest`: what is around it. `trend`: when a number falls below a bound. [`report`]: the answer, made of
-//!   snapshots in `looks`, without those that `unread` tells; `text` draws it.
+//! - `look`: one snapshot, and its numbers. `grid`: looks at regular moments. `line`: a robust line. `rest`: what is around
+//!   it. `trend`: when a number falls below a bound. [`report`]: the answer, made of snapshots in `looks`, without those
+//!   that `unread` tells; `text` draws it.
 //!
 //! Invariant: where looks are too few, or their trend may as well be none, nothing is foretold. The interval is held
 //! against runs of the simulated machine (`tests/lab/forecast.rs`).
 
 mod grid;
 mod line;
+mod look;
 mod looks;
 pub mod report;
 mod rest;

@@ -3,7 +3,7 @@
 //! Invariant: each is told, with the reason of the newest.
 
 use super::grid::DAY;
-use super::looks::{Look, date};
+use super::look::{Look, date, zones};
 use super::report::NotRead;
 use crate::doctor::gate::Need;
 use crate::host::Unread;
@@ -92,13 +92,13 @@ impl Unreadable {
 /// Takes out the looks that cannot count beside the others.
 pub(super) fn check(looks: &mut Vec<Look>, unreadable: &mut Unreadable, need: Need) {
     unreadable.take(looks, &cut);
-    let zones = |m: &Moment| -> Vec<(u32, String)> {
-        let of = super::looks::zones(m, need);
+    let names = |m: &Moment| -> Vec<(u32, String)> {
+        let of = zones(m, need);
         of.map(|z| (z.node, z.zone.clone())).collect()
     };
     // What most looks have: one that lacks it was cut off, or is of another time of a host that has grown.
     let mut usual: BTreeMap<(u32, String), usize> = BTreeMap::new();
-    for zone in looks.iter().flat_map(|l| zones(&l.moment)) {
+    for zone in looks.iter().flat_map(|l| names(&l.moment)) {
         *usual.entry(zone).or_default() += 1;
     }
     usual.retain(|_, n| *n * 2 > looks.len());
@@ -106,7 +106,7 @@ pub(super) fn check(looks: &mut Vec<Look>, unreadable: &mut Unreadable, need: Ne
     let largest = looks.iter().flat_map(|l| ends(&l.moment)).max();
     let largest = largest.unwrap_or(0);
     unreadable.take(looks, &|m| {
-        let own = zones(m);
+        let own = names(m);
         if own.is_empty() {
             return Some("it has no zone of the node that is asked about".into());
         }

@@ -72,10 +72,12 @@ fn allocators(ours: Option<PathBuf>) -> Result<Vec<Allocator>> {
         dirs.find(|p| p.exists())
     };
     let ours = ours.or_else(beside);
-    all.push((
-        "unfrag",
-        ours.ok_or("libunfrag_malloc.so is not beside the bench")?,
-    ));
+    let ours = ours.ok_or("libunfrag_malloc.so is not beside the bench")?;
+    // By a name without its whole path the loader looks elsewhere, and goes on without it where it finds none.
+    let ours = ours
+        .canonicalize()
+        .map_err(|e| format!("{}: {e}", ours.display()))?;
+    all.push(("unfrag", ours));
     Ok(all)
 }
 
