@@ -17,11 +17,12 @@ use unfrag_lab::forecast::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag forecast days --need 500x2M
-  unfrag forecast samples/looks-5-days.tar.zst --need 130x256K --json")]
+  unfrag forecast samples/looks-5-days.tar.zst --need 130x256K --json
+  unfrag forecast range.json --need 500x2M")]
 pub struct Args {
     /// A directory of copies of procfs, each in a directory that is named by its date; an archive of these; a directory of
-    /// segments (unfrag record --keep), or an .unfrag file
-    #[arg(value_name = "DIR|FILE")]
+    /// segments (unfrag record --keep); an .unfrag file; what Prometheus answers to /api/v1/query_range; - for standard input
+    #[arg(value_name = "DIR|FILE|-")]
     path: PathBuf,
     /// So many blocks of one size, on any node or on one: 500x2M, 64x2M@node0
     #[arg(long, value_name = "NxSIZE[@nodeK]")]

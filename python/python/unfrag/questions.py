@@ -307,7 +307,7 @@ def forecast(
 
     Args:
         path: a directory of copies of procfs, each in a directory that is named by its date, an archive of these, a
-            directory of segments, a recording, or a ``Recording``.
+            directory of segments, a recording, a ``Recording``, or a file of what Prometheus answers to a range query.
         need: so many blocks of one size, such as ``"500x2M"`` or ``"64x2M@node0"``.
         page_size: bytes in a page, where no file tells it.
         seed: the seed of the futures that are made.

@@ -3,12 +3,19 @@
 //! Invariant: this host as it is now is one look, of which nothing is foretold.
 
 use super::evidence::is_own;
-use super::snapshots::{name, snapshots};
+use super::snapshots::{in_window, is_stdin, name, of_stdin, snapshots, stdin_bytes};
 use crate::doctor::gate::Need;
 use crate::error::{Error, Result};
+use crate::forecast::series::{is_range, samples};
 use crate::forecast::{Forecast, Looks, forecast};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+use unfrag_linux::Error as InputError;
 use unfrag_linux::segments::{Covered, Window};
+
+/// Bytes of an answer of Prometheus, at the most.
+const MOST: u64 = 1 << 30;
 
 /// When a need of blocks fails, by the looks that an input holds.
 ///
@@ -28,8 +35,26 @@ pub fn foretold(
             ),
         );
     }
-    let held = snapshots(path, window)?;
+    let held = match range(path)? {
+        Given::Range(_) if !window.is_all() => {
+            let text = "a window is chosen of a range of Prometheus when it is asked for";
+            return Err(Error::question(text).help("give start and end in the request"));
+        }
+        Given::Range(bytes) => {
+            let samples = samples(&bytes, page_size).map_err(|e| e.about(path))?;
+            let looks = Looks {
+                samples: &samples,
+                page_size,
+                ..Looks::default()
+            };
+            let found = forecast(looks, &name(path), need, seed).map_err(|e| e.about(path))?;
+            return Ok((found, None));
+        }
+        Given::Stdin(bytes) => in_window(of_stdin(&bytes)?, path, window)?,
+        Given::Other => snapshots(path, window)?,
+    };
     let looks = Looks {
+        samples: &[],
         snapshots: &held.snapshots,
         not_read: &held.not_read,
         clock: held.clock,
@@ -37,4 +62,46 @@ pub fn foretold(
     };
     let found = forecast(looks, &name(path), need, seed).map_err(|e| e.about(path))?;
     Ok((found, held.covered))
+}
+
+/// What an input is.
+enum Given {
+    /// An answer of Prometheus.
+    Range(Vec<u8>),
+    /// Standard input, which can be read once.
+    Stdin(Vec<u8>),
+    /// Anything else.
+    Other,
+}
+
+fn range(path: &Path) -> Result<Given> {
+    if is_stdin(path) {
+        let bytes = stdin_bytes()?;
+        return Ok(match is_range(&bytes) {
+            true => Given::Range(bytes),
+            false => Given::Stdin(bytes),
+        });
+    }
+    if !path.is_file() {
+        return Ok(Given::Other);
+    }
+    let error = |e: std::io::Error| InputError::from(e).in_file(path);
+    let mut file = File::open(path).map_err(error)?;
+    let mut bytes = vec![];
+    file.by_ref()
+        .take(64)
+        .read_to_end(&mut bytes)
+        .map_err(error)?;
+    if !is_range(&bytes) {
+        return Ok(Given::Other);
+    }
+    let length = file.metadata().map_err(error)?.len();
+    if length > MOST {
+        let text = format!("it is longer than {MOST} bytes");
+        return Err(Error::question(text)
+            .help("ask for fewer series, or a longer step")
+            .in_file(path));
+    }
+    file.take(MOST).read_to_end(&mut bytes).map_err(error)?;
+    Ok(Given::Range(bytes))
 }

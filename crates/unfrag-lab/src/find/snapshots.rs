@@ -68,26 +68,36 @@ impl From<Reading> for Held {
 /// If it cannot be read, or nothing in it is known.
 pub fn read(path: &Path) -> Result<Held> {
     if is_stdin(path) {
-        let mut bytes = vec![];
-        let stdin = io::stdin().lock();
-        stdin
-            .take(MOST)
-            .read_to_end(&mut bytes)
-            .map_err(|e| Error::from(e).in_file(STDIN.as_ref()))?;
-        if bytes.len() as u64 == MOST {
-            let what = format!("{STDIN} is longer than {MOST} bytes");
-            return Err(LabError::question(what).help("write it to a file, and give that"));
-        }
-        return match bytes.starts_with(file::MAGIC) {
-            true => Ok(split(
-                file::from_bytes(&bytes).map_err(|e| e.in_file(STDIN.as_ref()))?,
-            )),
-            false => Ok(snapshots::look_at_bytes(STDIN, &bytes)?.into()),
-        };
+        return of_stdin(&stdin_bytes()?);
     }
     match !path.is_dir() && is_unfrag(path)? {
         true => Ok(split(file::read(path)?)),
         false => Ok(snapshots::look(path)?.into()),
+    }
+}
+
+/// All of standard input.
+pub(super) fn stdin_bytes() -> Result<Vec<u8>> {
+    let mut bytes = vec![];
+    let stdin = io::stdin().lock();
+    stdin
+        .take(MOST)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::from(e).in_file(STDIN.as_ref()))?;
+    if bytes.len() as u64 == MOST {
+        let what = format!("{STDIN} is longer than {MOST} bytes");
+        return Err(LabError::question(what).help("write it to a file, and give that"));
+    }
+    Ok(bytes)
+}
+
+/// What was read from there.
+pub(super) fn of_stdin(bytes: &[u8]) -> Result<Held> {
+    match bytes.starts_with(file::MAGIC) {
+        true => Ok(split(
+            file::from_bytes(bytes).map_err(|e| e.in_file(STDIN.as_ref()))?,
+        )),
+        false => Ok(snapshots::look_at_bytes(STDIN, bytes)?.into()),
     }
 }
 
@@ -101,17 +111,7 @@ pub fn snapshots(path: &Path, window: &Window) -> Result<Held> {
         return read(path);
     }
     if !are_segments && (is_stdin(path) || path.is_dir() || !is_unfrag(path)?) {
-        let mut held = read(path)?;
-        let covered = match &mut held.recording {
-            Some(recording) => {
-                let covered = segments::cut(recording, window, Beginning::Exact);
-                held.snapshots.clone_from(&recording.snapshots);
-                covered
-            }
-            None => segments::keep(&mut held.snapshots, window),
-        };
-        held.covered = Some(covered.map_err(|e| e.in_file(name(path).as_ref()))?);
-        return Ok(held);
+        return in_window(read(path)?, path, window);
     }
     let (recording, covered) = segments::read(path, window, Extent::Snapshots, Beginning::Exact)?;
     Ok(Held {
@@ -121,6 +121,23 @@ pub fn snapshots(path: &Path, window: &Window) -> Result<Held> {
         clock: None,
         covered: Some(covered),
     })
+}
+
+/// What of it lies in a window.
+pub(super) fn in_window(mut held: Held, path: &Path, window: &Window) -> Result<Held> {
+    if window.is_all() {
+        return Ok(held);
+    }
+    let covered = match &mut held.recording {
+        Some(recording) => {
+            let covered = segments::cut(recording, window, Beginning::Exact);
+            held.snapshots.clone_from(&recording.snapshots);
+            covered
+        }
+        None => segments::keep(&mut held.snapshots, window),
+    };
+    held.covered = Some(covered.map_err(|e| e.in_file(name(path).as_ref()))?);
+    Ok(held)
 }
 
 fn split(mut recording: Recording) -> Held {

@@ -4,6 +4,7 @@
 
 use super::look::{Look, at_best, date, free, order, zones};
 use super::report::{Blocks, DatedBy, Forecast, NotRead, When};
+use super::series::Sample;
 use super::trend::falls;
 use super::unread::{Unreadable, check};
 use crate::doctor::gate::Need;
@@ -21,6 +22,8 @@ pub struct Looks<'a> {
     pub snapshots: &'a [Snapshot],
     /// Files that may belong to one, and were not read.
     pub not_read: &'a [Unread],
+    /// Moments of a range of Prometheus, in place of snapshots.
+    pub samples: &'a [Sample],
     /// What told the times of those in directories.
     pub clock: Option<Clock>,
     /// Bytes in a page, where no file tells it.
@@ -144,6 +147,9 @@ fn times(given: &Looks) -> (Vec<Option<f64>>, DatedBy) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let named = given.snapshots.iter().map(|s| date(&s.name).map(seconds));
     let named: Vec<Option<f64>> = named.collect();
+    if !given.samples.is_empty() {
+        return (vec![], DatedBy::Series);
+    }
     let begin = |s: &Snapshot| s.files.iter().filter_map(|f| f.time).map(|t| t.0).min();
     let recorded = || given.snapshots.iter().map(|s| begin(s).map(seconds));
     match given.clock {
@@ -182,5 +188,15 @@ fn read<'a>(given: &Looks<'a>, times: &[Option<f64>]) -> (Vec<Look<'a>>, Unreada
         }
     }
     unreadable.add_files(given.not_read, &looks);
+    for sample in given.samples {
+        match &sample.memory {
+            Ok(moment) => looks.push(Look {
+                name: &sample.name,
+                time: Some(sample.time),
+                moment: moment.clone(),
+            }),
+            Err(why) => unreadable.add(&sample.name, Some(sample.time), why.clone()),
+        }
+    }
     (looks, unreadable)
 }

@@ -5,7 +5,7 @@
 //! compacting pays.
 //!
 //! - `look`: one snapshot, and its numbers. `grid`: looks at regular moments. `line`: a robust line. `rest`: what is around
-//!   it. `trend`: when a number falls below a bound. [`report`]: the answer, made of snapshots in `looks`, without those
+//!   it. `trend`: when a number falls below a bound. [`report`]: the answer, made of snapshots in `looks`, or of a range of Prometheus (`series`), without those
 //!   that `unread` tells; `text` draws it.
 //!
 //! Invariant: where looks are too few, or their trend may as well be none, nothing is foretold. The interval is held
@@ -17,6 +17,7 @@ mod look;
 mod looks;
 pub mod report;
 mod rest;
+pub mod series;
 pub mod text;
 mod trend;
 mod unread;

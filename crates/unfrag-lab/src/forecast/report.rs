@@ -46,6 +46,8 @@ pub enum DatedBy {
     Recorded,
     /// How long their host ran: those of several boots lie over each other.
     Uptime,
+    /// A range of Prometheus.
+    Series,
 }
 
 /// Looks that could not be read whole.

@@ -66,8 +66,12 @@ pub fn render(f: &Forecast, screen: &Screen) -> Text {
     }
     if f.page_size_from == PageSizeFrom::Assumed {
         paragraph(&format!(
-            "A page of {} is assumed, as no look tells its size: copy meminfo too, or give --page-size.",
-            bytes(f.page_size)
+            "A page of {} is assumed, as no look tells its size: {}, or give --page-size.",
+            bytes(f.page_size),
+            match f.dated_by {
+                DatedBy::Series => "ask for unfrag_page_size_bytes too",
+                _ => "copy meminfo too",
+            }
         ));
     }
     out
@@ -132,6 +136,9 @@ fn when(blocks: &Blocks, f: &Forecast) -> String {
         }
         When::NotKnown { why } => {
             let why = match why {
+                Why::NotInLooks if f.dated_by == DatedBy::Series => {
+                    "the range does not tell such blocks (unfrag_pageblocks does)".into()
+                }
                 Why::NotInLooks => {
                     "no look tells such blocks (copies of pagetypeinfo do, as root)".into()
                 }

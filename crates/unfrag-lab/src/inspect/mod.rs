@@ -79,7 +79,7 @@ pub struct Moment {
 }
 
 /// A zone at one moment. Indexes stand at the number of their order.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ZoneState {
     /// Node id.
     pub node: u32,

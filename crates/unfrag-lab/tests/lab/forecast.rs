@@ -152,7 +152,7 @@ fn in_directories(names: &[String], need: &str) -> Result<Forecast, String> {
         snapshots: &snapshots,
         not_read: &not_read,
         clock,
-        page_size: None,
+        ..Looks::default()
     };
     forecast(looks, "made", need.parse().unwrap(), 1).map_err(|e| e.to_string())
 }

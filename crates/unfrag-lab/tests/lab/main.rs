@@ -13,6 +13,7 @@ mod eras;
 mod experiments;
 mod forecast;
 mod forecast_guest;
+mod forecast_series;
 mod generations;
 mod huge_pages;
 mod inference;

@@ -93,8 +93,9 @@ class Forecast(Answer):
     """Looks."""
     undated: int
     """Looks that do not say when they were taken, and count nowhere."""
-    dated_by: Literal["names", "recorded", "uptime"]
-    """What tells when they were taken: names of directories, what recorded them, or how long their host ran."""
+    dated_by: Literal["names", "recorded", "uptime", "series"]
+    """What tells when they were taken: names of directories, what recorded them, how long their host ran, or a range of
+    Prometheus."""
     not_read: NotRead | None
     """Looks that could not be read, and count nowhere."""
     seconds: float
