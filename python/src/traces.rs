@@ -105,13 +105,13 @@ pub fn wakes(
 ) -> PyResult<Answer> {
     run(py, None, move |_| {
         let of = window(within);
-        let begins = Beginning::Exact;
+        let begins = Beginning::Recorded;
         let streamed = recordings::streamed(&path, &[], release.as_deref(), &of, begins)?;
         let found = lab_wakes::wakes(streamed.input(MEMORY_BUDGET), &name_of(&path))
             .map_err(|e| e.about(&path))?;
         let covered = streamed.covered.as_ref();
         let text = lab_wakes::text::render(&found, HOLDERS, &escaped_path(&path), &screen());
-        let text = below_window(covered, "", &text);
+        let text = below_window(covered, BEGINS, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,
             view: Box::new(Woken { text, found }),

@@ -337,6 +337,11 @@ def test_memory_of_a_process_of_which_there_is_none_and_needs_that_are_none():
         unfrag.forecast(LOOKS, need=None)
     with pytest.raises(ValueError, match="page_size=4000: choose one of 4096"):
         unfrag.account(FRAGMENTED, page_size=4000)
+    for every in ("1s", True, datetime.timedelta(seconds=1)):
+        with pytest.raises(TypeError, match="every: a number of seconds"):
+            unfrag.account(every=every)
+    with pytest.raises(TypeError, match="snapshots: a str, or a sequence"):
+        unfrag.account(FRAGMENTED, snapshots={"begin", "end"})
     with pytest.raises(ValueError, match="every=0"):
         unfrag.account(every=0)
     with pytest.raises(ValueError, match="leave later= and snapshots= out"):

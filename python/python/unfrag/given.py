@@ -9,7 +9,7 @@ import datetime
 import math
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeAlias
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -66,10 +66,10 @@ def paths(name: str, value: object) -> list[str]:
 
 
 def words(name: str, value: object) -> list[str]:
-    """Texts; a single one is one."""
+    """Texts, in their order; a single one is one."""
     if isinstance(value, str):
         return [value]
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping, Set)):
         found = list(value)
         for v in found:
             if not isinstance(v, str):
@@ -102,6 +102,15 @@ def whole(name: str, value: Any, least: int = 0, most: int = U64) -> int:
 def whole_or_none(name: str, value: object, least: int = 0, most: int = U64) -> int | None:
     """A whole number, or ``None``."""
     return None if value is None else whole(name, value, least, most)
+
+
+def seconds_or_none(name: str, value: object) -> float | None:
+    """A number of seconds, or ``None``."""
+    if value is None:
+        return None
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        wrong(name, value, "a number of seconds")
+    return float(value)
 
 
 def text_or_none(name: str, value: object) -> str | None:

@@ -267,7 +267,7 @@ def account(
         given.path("path", path),
         None if later is None else given.path("later", later),
         given.words("snapshots", snapshots),
-        every,
+        given.seconds_or_none("every", every),
         given.whole_or_none("page_size", page_size),
         given.window(since, until),
     )

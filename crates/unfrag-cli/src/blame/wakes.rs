@@ -33,7 +33,7 @@ pub(super) fn run(args: &Asked<'_>, console: &Console) -> Result<()> {
         &[],
         args.release,
         &args.window.window(),
-        Beginning::Exact,
+        Beginning::Recorded,
     )?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let found = wakes(recording.input(MEMORY_BUDGET), &name).map_err(|e| e.about(args.file))?;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Asked<'_>, console: &Console) -> Result<()> {
         console.print_json(&Within::of(covered, &found))?;
     } else {
         let text = text::render(&found, args.top, &shell_word(args.file), &console.screen());
-        console.print(below_line(covered, "", &text))?;
+        console.print(below_line(covered, super::BEGINS, &text))?;
     }
     if let Some(to) = args.svg {
         say_line(format!("wrote {}", name_of(to)));

@@ -7,6 +7,7 @@ use super::look::Look;
 use super::sites::{SiteGrowth, grown};
 use super::uses::Use;
 use crate::error::{Error, Result};
+use crate::report::number::duration;
 use serde::Serialize;
 
 /// Frames of a use more than before; negative if there are fewer.
@@ -79,10 +80,29 @@ pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
     let growth = before
         .map(|before| growth(before, after, &now))
         .transpose()?;
+    if let Some(before) = before
+        && let Some(seconds) = between(before, after).filter(|s| *s < 0.0)
+    {
+        now.notes.push(format!(
+            "{} is {} older than {}: give the older one first, unless its host was started between the two",
+            after.source,
+            duration(-seconds),
+            before.source
+        ));
+    }
     Ok(Answer {
         account: now,
         growth,
     })
+}
+
+/// Seconds from one look to the other, where both tell it by clocks of one kind: dates, or the time since the host was started.
+fn between(before: &Look, after: &Look) -> Option<f64> {
+    // A host that was started so long ago there is none.
+    const FIRST_DATE: u64 = 1_000_000_000_000_000_000;
+    let (was, is) = before.time.zip(after.time)?;
+    let are_alike = (was >= FIRST_DATE) == (is >= FIRST_DATE);
+    are_alike.then(|| (i128::from(is) - i128::from(was)) as f64 / 1e9)
 }
 
 fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
@@ -138,10 +158,9 @@ fn growth(before: &Look, after: &Look, now: &Account) -> Result<Growth> {
             uses: uses.filter(|u| u.frames != 0).collect(),
         }
     });
-    let times = before.time.zip(after.time);
     Ok(Growth {
         since: was.source.clone(),
-        seconds: times.and_then(|(a, b)| Some(b.checked_sub(a)? as f64 / 1e9)),
+        seconds: between(before, after).filter(|s| *s >= 0.0),
         uses: uses.collect(),
         in_no_counter: difference(now.in_no_counter.likely, was.in_no_counter.likely),
         give_or_take: was.off_by.zip(now.off_by).map(|(a, b)| a.saturating_add(b)),

@@ -91,7 +91,15 @@ impl Look {
 
     /// Reads a copy of the files of a host.
     pub fn copy(source: &str, from: &dyn Files, page_size: Option<u64>) -> Look {
-        Look::read(source, from, false, page_size)
+        let mut look = Look::read(source, from, false, page_size);
+        look.time = from.read("uptime").ok().and_then(|text| {
+            let text = std::str::from_utf8(&text).ok()?;
+            let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+            (0.0..1e9)
+                .contains(&seconds)
+                .then_some((seconds * 1e9) as u64)
+        });
+        look
     }
 
     /// Reads a snapshot.

@@ -8,6 +8,7 @@ use crate::doctor::gate::Need;
 use crate::error::{Error, Result};
 use crate::forecast::series::{is_range, samples};
 use crate::forecast::{Forecast, Looks, forecast};
+use crate::host::Unread;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -53,15 +54,37 @@ pub fn foretold(
         Given::Stdin(bytes) => in_window(of_stdin(&bytes)?, path, window)?,
         Given::Other => snapshots(path, window)?,
     };
+    let empty = empty_looks(path);
+    let not_read: Vec<Unread> = held.not_read.iter().cloned().chain(empty).collect();
     let looks = Looks {
         samples: &[],
         snapshots: &held.snapshots,
-        not_read: &held.not_read,
+        not_read: &not_read,
         clock: held.clock,
         page_size,
     };
     let found = forecast(looks, &name(path), need, seed).map_err(|e| e.about(path))?;
     Ok((found, held.covered))
+}
+
+/// Directories that bear a date and hold nothing, as a full disk leaves them: looks that were lost.
+fn empty_looks(path: &Path) -> Vec<Unread> {
+    let Ok(inside) = path.read_dir() else {
+        return vec![];
+    };
+    let is_empty = |p: &Path| p.read_dir().is_ok_and(|mut d| d.next().is_none());
+    let mut names: Vec<String> = inside
+        .flatten()
+        .filter(|d| d.path().is_dir() && is_empty(&d.path()))
+        .map(|d| d.file_name().to_string_lossy().into_owned())
+        .filter(|name| unfrag_linux::snapshots::date(name).is_some())
+        .collect();
+    names.sort_unstable();
+    let unread = |name: String| Unread {
+        file: format!("{name}/buddyinfo"),
+        why: "missing: its directory is empty".into(),
+    };
+    names.into_iter().map(unread).collect()
 }
 
 /// What an input is.

@@ -48,22 +48,35 @@ pub(super) fn zones(moment: &Moment, need: Need) -> impl Iterator<Item = &ZoneSt
 
 /// Free blocks; `None` if a zone does not tell them.
 pub(super) fn free(moment: &Moment, need: Need, order: u8) -> Option<u64> {
-    let order = usize::from(order);
+    zones(moment, need)
+        .map(|z| Some(of_order(z.free_blocks.as_ref()?, order)))
+        .sum()
+}
+
+/// Blocks of which the kernel has nothing: all of each pageblock that is movable, and what is free in the others. Of blocks that
+/// are larger than a pageblock that is at most so many; nobody knows which pageblocks lie beside each other.
+pub(super) fn at_best(moment: &Moment, need: Need, order: u8) -> Option<u64> {
+    let pageblock = moment.pageblock_order.unwrap_or(moment.huge_order);
+    let of_pageblocks = |n: u64| match pageblock.checked_sub(order) {
+        Some(parts) => n.saturating_mul(1 << parts.min(63)),
+        None => n >> (order - pageblock).min(63),
+    };
     zones(moment, need)
         .map(|z| {
-            let blocks = z.free_blocks.as_ref()?.iter().enumerate().skip(order);
-            Some(blocks.map(|(o, &n)| n << (o - order)).sum::<u64>())
+            let types = z.pageblocks.as_ref()?;
+            let movable = types.get("Movable").copied().unwrap_or(0);
+            let others = z.free_by_type.iter().flatten();
+            let others = others.filter(|(kind, _)| *kind != "Movable");
+            let elsewhere: u64 = others.map(|(_, f)| of_order(&f.blocks, order)).sum();
+            let free = of_order(z.free_blocks.as_ref()?, order);
+            Some((of_pageblocks(movable) + elsewhere).max(free))
         })
         .sum()
 }
 
-/// Blocks of which the kernel has nothing: all of each pageblock that is movable. Of larger blocks that is not known.
-pub(super) fn at_best(moment: &Moment, need: Need, order: u8) -> Option<u64> {
-    let parts = moment.huge_order.checked_sub(order)?;
-    zones(moment, need)
-        .map(|z| {
-            let types = z.pageblocks.as_ref()?;
-            Some(types.get("Movable").copied().unwrap_or(0) << parts)
-        })
-        .sum()
+/// Blocks of an order, of which larger ones are several.
+fn of_order(blocks: &[u64], order: u8) -> u64 {
+    let order = usize::from(order);
+    let blocks = blocks.iter().enumerate().skip(order);
+    blocks.map(|(o, &n)| n << (o - order)).sum()
 }

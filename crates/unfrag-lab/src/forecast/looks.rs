@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::geometry::PageSizeFrom;
 use crate::host::Unread;
 use crate::inspect::{ZoneState, of_snapshot};
+use crate::report::number::bytes;
+use std::collections::BTreeMap;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::snapshots::Clock;
 
@@ -51,6 +53,8 @@ pub fn forecast(given: Looks, source: &str, need: Need, seed: u64) -> Result<For
         return Err(Error::question(format!("there is no node {node} here"))
             .help("give a need without a node, or of one that there is"));
     }
+    of_one_row(&looks)?;
+    of_one_page_size(&given)?;
     check(&mut looks, &mut unreadable, need);
     let not_read = unreadable.summary(&looks);
     if looks.is_empty() {
@@ -125,6 +129,48 @@ pub fn forecast(given: Looks, source: &str, need: Need, seed: u64) -> Result<For
         free: blocks(|l| l.free),
         at_best: blocks(|l| l.at_best),
     })
+}
+
+/// Looks of one host lie beside each other: two rows that overlap in time are of two, or of one that was copied twice.
+fn of_one_row(looks: &[Look]) -> Result<()> {
+    let mut rows: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for look in looks {
+        let row = look.name.rsplit_once('/').map_or("", |(row, _)| row);
+        if let Some(time) = look.time {
+            let span = rows.entry(row).or_insert((time, time));
+            *span = (span.0.min(time), span.1.max(time));
+        }
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    let overlap = rows.windows(2).find(|pair| pair[1].1.0 <= pair[0].1.1);
+    match overlap {
+        Some([(one, _), (other, _)]) => Err(Error::question(format!(
+            "looks of the same days lie in {one:?} and in {other:?}: they may be of two hosts"
+        ))
+        .help("give one of the two")),
+        _ => Ok(()),
+    }
+}
+
+/// A size that was given is that of the files, where they tell one.
+fn of_one_page_size(given: &Looks) -> Result<()> {
+    let Some(asked) = given.page_size else {
+        return Ok(());
+    };
+    let told = given.snapshots.iter().find_map(|s| {
+        let moment = of_snapshot(s, None).ok()?;
+        (moment.page_size_from == PageSizeFrom::Derived).then_some(moment.page_size)
+    });
+    match told {
+        Some(told) if told != asked => Err(Error::question(format!(
+            "the looks tell pages of {}, and {} were asked for",
+            bytes(told),
+            bytes(asked)
+        ))
+        .help("leave the page size out: it is for looks that do not tell it")),
+        _ => Ok(()),
+    }
 }
 
 const DATES: &str = "give a directory of copies of procfs, each in a directory that is named by its date, such as \

@@ -114,6 +114,13 @@ pub fn samples(bytes: &[u8], page_size: Option<u64>) -> Result<Vec<Sample>> {
         let most = orders.entry(zone.clone()).or_default();
         *most = (*most).max(order + 1);
     }
+    let told = sizes[0].and_then(whole);
+    if let (Some(asked), Some(told)) = (page_size, told.filter(|t| Some(*t) != page_size)) {
+        return Err(Error::question(format!(
+            "the range tells pages of {told} bytes, and {asked} were asked for"
+        ))
+        .help("leave the page size out: it is for ranges that do not tell it"));
+    }
     let geometry = geometry(page_size, sizes);
     let moments = free.iter().map(|(&time, free)| {
         let seconds = time as f64 / 1e3;
@@ -123,6 +130,7 @@ pub fn samples(bytes: &[u8], page_size: Option<u64>) -> Result<Vec<Sample>> {
             page_size: geometry.page_size,
             page_size_from: geometry.page_size_from,
             huge_order: geometry.huge_order,
+            pageblock_order: Some(geometry.huge_order),
             huge_page_bytes: geometry.page_size << geometry.huge_order,
             zones,
             ..Moment::default()

@@ -158,9 +158,19 @@ fn change(what: &str, blocks: &Blocks) -> String {
     match blocks.when {
         When::In { per_day, .. } | When::Later { per_day, .. } => {
             let which = if per_day > 0.0 { "more" } else { "fewer" };
-            format!(" {what} become {:.1} {which} a day.", per_day.abs())
+            format!(" {what} become {} {which} a day.", few(per_day.abs()))
         }
         _ => String::new(),
+    }
+}
+
+/// A number with two digits that count, at the least.
+fn few(n: f64) -> String {
+    match n {
+        n if n < 0.01 => "less than 0.01".into(),
+        n if n < 1.0 => format!("{n:.2}"),
+        n if n < 1000.0 => format!("{n:.1}"),
+        n => thousands(n.round() as u64),
     }
 }
 

@@ -137,10 +137,16 @@ fn cut(m: &Moment) -> Option<String> {
     if let Some(note) = m.notes.iter().find(of_telling) {
         return Some(note.clone());
     }
-    let zone = m.zones.iter().find(|z| z.free_blocks.is_none())?;
+    let is_told = |z: &ZoneState| z.free_blocks.is_some();
+    let zone = m.zones.iter().find(|z| !is_told(z))?;
     let why = m.unread.iter().find(|u| TELLING.contains(&&*u.file));
-    Some(why.map_or_else(
-        || format!("no file tells the free blocks of zone {}", zone.zone),
-        |u| format!("{}: {}", u.file, u.why),
-    ))
+    Some(match why {
+        // Another zone has them, so a file that tells them is there.
+        _ if m.zones.iter().any(is_told) => format!(
+            "zoneinfo has zone {} of node {}, and buddyinfo does not tell its free blocks",
+            zone.zone, zone.node
+        ),
+        Some(u) => format!("{}: {}", u.file, u.why),
+        None => format!("no file tells the free blocks of zone {}", zone.zone),
+    })
 }

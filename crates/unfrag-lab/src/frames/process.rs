@@ -57,8 +57,14 @@ impl Process {
             ))
             .help("it has no memory left: give one that runs"));
         }
-        // A thread of the kernel has none of these lines.
-        if value("VmSize").is_none() && value("Name").is_some() {
+        // A thread of the kernel has none of these lines, and neither has a process that has given its memory back as it ends.
+        // The kernel's are children of kthreadd, which is number 2.
+        let is_kernels = pid == 2 || value("PPid").is_some_and(|p| p == "2");
+        let has_memory = value("VmSize").is_some() || value("Name").is_none();
+        if !has_memory && !is_kernels {
+            return Err(gone(pid));
+        }
+        if !has_memory {
             return Err(Error::lacking(format!(
                 "process {pid} is a thread of the kernel, which has no memory of its own"
             ))

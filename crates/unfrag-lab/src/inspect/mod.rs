@@ -16,6 +16,7 @@ use crate::host::files::{Files, Lacking, Reader};
 use crate::host::{Host, OfSnapshot, Unread, Zone, zone::TypeBlocks};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use unfrag_linux::procfs::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Covered;
 use unfrag_linux::{Error, Result};
@@ -68,6 +69,9 @@ pub struct Moment {
     pub huge_page_bytes: u64,
     /// Order of a huge page.
     pub huge_order: u8,
+    /// Order of a pageblock, where a file tells it.
+    #[serde(skip)]
+    pub pageblock_order: Option<u8>,
     /// How large the host is.
     pub memory: Amounts,
     /// One for each populated zone.
@@ -160,6 +164,11 @@ fn of_host(name: &str, host: Host) -> Moment {
         page_size_from: host.geometry.page_size_from,
         huge_page_bytes: host.geometry.huge_page_bytes(),
         huge_order: host.geometry.huge_order,
+        pageblock_order: host
+            .types
+            .as_ref()
+            .and_then(PageTypeInfo::told_pageblock_order)
+            .and_then(|o| u8::try_from(o).ok()),
         memory: Amounts::of(&host),
         notes: notes.chain(beginnings).chain(contradictions).collect(),
         zones: host.zones.iter().map(zone_state).collect(),

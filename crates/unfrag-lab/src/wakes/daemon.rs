@@ -120,12 +120,17 @@ impl Daemon {
         self.on_cpu = Some(now);
     }
 
-    /// It leaves its CPU; `first` is when the recording begins, in which it may have had it from the beginning.
-    pub fn switched_out(&mut self, now: u64, first: u64, give: Give) {
-        if !self.was_switched {
-            self.on_cpu = Some(first);
-            self.was_switched = true;
+    /// It does something, so it has a CPU.
+    pub fn runs(&mut self, now: u64) {
+        self.on_cpu.get_or_insert(now);
+    }
+
+    /// It leaves its CPU; `first` is since when all its switches are recorded: it has had it from then on if this is the first.
+    pub fn switched_out(&mut self, now: u64, first: Option<u64>, give: Give) {
+        if let (false, Some(first)) = (self.was_switched, first) {
+            self.on_cpu = Some(self.on_cpu.map_or(first, |t| t.min(first)));
         }
+        self.was_switched = true;
         self.settle(now, give);
         self.on_cpu = None;
     }
@@ -175,13 +180,13 @@ mod tests {
         d.is_asked(10, 1, give);
         d.switched_in(20);
         d.wakes(25, give);
-        d.switched_out(40, 0, give);
+        d.switched_out(40, Some(0), give);
         d.switched_in(60);
         d.sleeps(70, None, give);
-        d.switched_out(71, 0, give);
+        d.switched_out(71, Some(0), give);
         // Its own timer.
         d.switched_in(100);
-        d.switched_out(103, 0, give);
+        d.switched_out(103, Some(0), give);
         let [one, own] = [Whose::Cause(1), Whose::Own];
         let (cpu, awake): (Vec<_>, Vec<_>) = given.iter().map(|g| ((g.0, g.1), (g.0, g.2))).unzip();
         let sum = |of: &[(Whose, u64)], whose| -> u64 {
@@ -231,10 +236,26 @@ mod tests {
 
     #[test]
     fn one_that_is_on_a_cpu_at_the_beginning_has_been_since_then() {
-        let mut all = 0;
+        let of = |first| {
+            let mut all = 0;
+            let mut d = Daemon::default();
+            d.switched_out(50, first, &mut |_, time| all += time.cpu);
+            all
+        };
+        assert_eq!((of(Some(30)), of(None)), (20, 0));
+    }
+
+    #[test]
+    fn one_that_does_something_has_a_cpu_though_nobody_saw_it_get_it() {
+        let mut given = vec![];
         let mut d = Daemon::default();
-        d.switched_out(50, 30, &mut |_, time| all += time.cpu);
-        assert_eq!(all, 20);
+        let give: Give<'_> = &mut |_, time: Time| given.push(time.cpu);
+        d.runs(40);
+        d.runs(45);
+        d.switched_out(50, None, give);
+        d.runs(70);
+        d.switched_out(71, None, give);
+        assert_eq!(given, [10, 1]);
     }
 
     #[test]
@@ -244,11 +265,11 @@ mod tests {
         let give: Give<'_> = &mut |whose, time: Time| given.push((whose, time.cpu, time.awake));
         d.switched_in(10);
         d.sleeps(30, Some(5), give);
-        d.switched_out(31, 5, give);
+        d.switched_out(31, Some(5), give);
         assert!(!d.is_at_work());
         // From here on it is known to sleep.
         d.switched_in(40);
-        d.switched_out(42, 5, give);
+        d.switched_out(42, Some(5), give);
         d.is_asked(50, 1, give);
         assert!(d.is_at_work());
         let unseen = (Whose::Unseen, 20, 25);

@@ -69,7 +69,7 @@ impl Known {
 
     /// Whether there is an answer at all.
     pub fn anything(self) -> bool {
-        self.direct || self.asked.contains(&true)
+        self.direct || self.asked.contains(&true) || self.awake.contains(&true)
     }
 
     /// How each work is measured, where it is: by switches of its tasks and their wakings, which there were so many of.
@@ -79,7 +79,7 @@ impl Known {
             // Switches of other tasks alone say nothing of a daemon.
             let has_switches = self.switches && (switches[at] > 0 || wakings[at] == 0);
             match () {
-                () if !self.asked[at] => None,
+                () if !self.asked[at] && !self.awake[at] => None,
                 () if has_switches => Some(Measure::OnCpu),
                 () if self.awake[at] => Some(Measure::Awake),
                 () => None,

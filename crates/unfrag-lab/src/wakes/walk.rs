@@ -63,6 +63,8 @@ pub(super) struct Walk {
     runs: HashMap<u32, (CauseId, u64)>,
     /// Tasks of which a run has begun or ended.
     runners: HashSet<u32>,
+    /// Whether only a command and the daemons were recorded.
+    of_command: bool,
     /// Where the window ends, if that was asked for.
     until: Option<u64>,
     pub sums: Sums,
@@ -90,6 +92,14 @@ impl Tracker for Walk {
         if !self.has_begun && at.time >= self.from {
             self.settle(self.from);
             self.has_begun = true;
+        }
+        // Who says something of itself has a CPU; that it got it is not in each recording.
+        if let (Some(Some(place)), false) = (
+            self.by_task.get(at.task as usize),
+            matches!(page, Some(Page::Switch { .. })),
+        ) {
+            let now = at.time.max(self.begin);
+            self.daemons.entry(*place).or_default().runs(now);
         }
         if let Some((of, waiting)) = self.pending.take(at) {
             let stack = match page {
@@ -161,6 +171,7 @@ impl Walk {
             tries: HashMap::new(),
             runs: HashMap::new(),
             runners: HashSet::new(),
+            of_command: rec.meta.facts.get("scope").is_some_and(|s| s == "command"),
             until: input.window.1,
             sums: Sums::default(),
             names,
@@ -334,7 +345,8 @@ impl Walk {
     fn switch(&mut self, now: u64, from: u64, to: u64) {
         if let Some(&place) = self.by_pid.get(&from) {
             self.switches[place.0 as usize] += 1;
-            let begin = self.begin;
+            // Of a command's recording many switches are not there, so that nothing tells since when it had its CPU.
+            let begin = (!self.of_command).then_some(self.begin);
             self.change(place, |d, give| d.switched_out(now, begin, give));
         }
         if let Some(&place) = self.by_pid.get(&to) {
@@ -384,7 +396,8 @@ impl Walk {
     }
 }
 
-/// The daemons by number and by index of their tasks. Those that bear their node in their name are known by it.
+/// The daemons by number and by index of their tasks. Those that bear their node in their name are known by it. Any program can
+/// call itself so: of several the daemon is the oldest, as the kernel starts it before there is a program.
 fn daemons(rec: &Recording, roles: &Roles) -> (HashMap<u64, Place>, Vec<Option<Place>>) {
     let node = |comm: &str| {
         let digits: String = comm
@@ -399,7 +412,17 @@ fn daemons(rec: &Recording, roles: &Roles) -> (HashMap<u64, Place>, Vec<Option<P
         Role::Kcompactd => Some((Work::Kcompactd, node(&task.comm)?)),
         _ => None,
     };
-    let by_task: Vec<_> = rec.tasks.iter().zip(roles.all()).map(place).collect();
+    let mut by_task: Vec<_> = rec.tasks.iter().zip(roles.all()).map(place).collect();
+    let mut oldest: HashMap<Place, i64> = HashMap::new();
+    for (task, place) in rec.tasks.iter().zip(&by_task) {
+        if let Some(place) = place {
+            let pid = oldest.entry(*place).or_insert(i64::MAX);
+            *pid = (*pid).min(task.pid.into());
+        }
+    }
+    for (task, place) in rec.tasks.iter().zip(&mut by_task) {
+        *place = place.filter(|p| oldest.get(p) == Some(&task.pid.into()));
+    }
     let by_pid = rec.tasks.iter().zip(&by_task);
     let by_pid =
         by_pid.filter_map(|(task, place)| Some((u64::try_from(task.pid).ok()?, (*place)?)));

@@ -440,3 +440,97 @@ fn a_page_size_that_is_assumed_is_said_to_be() {
     assert_eq!((f.page_size, f.free.last), (64 << 10, Some(961)));
     assert!(!shown(&f).contains("assumed"), "{}", shown(&f));
 }
+
+/// A look with pageblocks of an order, so many of them movable, and free blocks of 2 MiB in those that are not.
+fn with_types(hour: usize, pageblock_order: u32, movable: u64, free: [u64; 2]) -> Snapshot {
+    let sum = free[0] + free[1];
+    let row = |kind: &str, n: u64| {
+        format!(
+            "Node    0, zone   Normal, type {kind:>12}      0      0      0      0      0      0      0      0      0 {n:>6}      0 \n"
+        )
+    };
+    let text = format!(
+        "Page block order: {pageblock_order}\nPages per block:  {}\n\nFree pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 \n{}{}{}\n\
+         Number of blocks type     Unmovable      Movable  Reclaimable \nNode 0, zone   Normal          500 {movable:>12}            0 \n",
+        1 << pageblock_order,
+        row("Unmovable", free[0]),
+        row("Movable", free[1]),
+        row("Reclaimable", 0),
+    );
+    let mut all = snapshot(hour, &[0, 0, 0, 0, 0, 0, 0, 0, 0, sum, 0]);
+    let mut types = all.files[0].clone();
+    types.name = "pagetypeinfo".into();
+    types.content = text.into_bytes().into();
+    all.files.push(types);
+    all
+}
+
+#[test]
+fn what_can_be_had_at_best_is_never_less_than_what_is_free_and_counts_pageblocks_by_their_size() {
+    let asked = |order: u32, movable: u64, free: [u64; 2], need: &str| {
+        let all: Vec<Snapshot> = (0..40)
+            .map(|h| with_types(h, order, movable, free))
+            .collect();
+        let f = forecast(looks(&all), "made", need.parse().unwrap(), 1).unwrap();
+        assert_eq!((f.not_read, f.free.looks), (None, 40));
+        (f.free.last, f.at_best.last)
+    };
+    // Pageblocks of 2 MiB: the movable ones, and what is free in the others.
+    assert_eq!(
+        asked(9, 2000, [100, 300], "150x2M"),
+        (Some(400), Some(2100))
+    );
+    // Of 128 KiB, of 4 MiB.
+    assert_eq!(asked(5, 5761, [0, 4], "150x2M"), (Some(4), Some(360)));
+    assert_eq!(asked(10, 1971, [0, 4], "150x2M"), (Some(4), Some(3942)));
+    assert_eq!(asked(10, 1971, [0, 4], "150x4M"), (Some(0), Some(1971)));
+    // All that is free lies in pageblocks of others.
+    assert_eq!(asked(9, 0, [804, 0], "500x2M"), (Some(804), Some(804)));
+}
+
+#[test]
+fn looks_of_two_hosts_and_those_that_were_lost_are_no_row() {
+    let names = |row: &str| {
+        (0..30).map(move |h| format!("{row}2026-11-{:02}T{:02}:00:00Z", 1 + h / 24, h % 24))
+    };
+    let all: Vec<String> = names("hosta-").chain(names("hostb-")).collect();
+    // Beside each other they are one row, as their names say nothing else; below each other they are two.
+    let two: Vec<String> = all.iter().map(|n| n.replacen('-', "/", 1)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    for name in &two {
+        let look = directory.path().join(name);
+        std::fs::create_dir_all(&look).unwrap();
+        std::fs::write(
+            look.join("buddyinfo"),
+            "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 900 0\n",
+        )
+        .unwrap();
+    }
+    let ask = |path: &std::path::Path, page_size| {
+        let need = "500x2M".parse().unwrap();
+        let found = unfrag_lab::find::days::foretold(path, &Window::default(), need, page_size, 1);
+        found.map(|(f, _)| f).map_err(|e| e.to_string())
+    };
+    let said = ask(directory.path(), None).unwrap_err();
+    assert!(said.contains("two hosts"), "{said}");
+    let one = directory.path().join("hosta");
+    assert_eq!(ask(&one, None).unwrap().looks, 30);
+    // A full disk leaves a directory with nothing in it.
+    for day in [5, 6] {
+        std::fs::create_dir(one.join(format!("2026-11-{day:02}T00:00:00Z"))).unwrap();
+    }
+    let lost = ask(&one, None).unwrap().not_read.unwrap();
+    assert_eq!((lost.looks, lost.of), (2, 32));
+    assert!(
+        lost.newest.contains("2026-11-06") && lost.why.contains("empty"),
+        "{lost:?}"
+    );
+    // A page size that the files contradict.
+    let meminfo = "MemTotal: 4000000 kB\nHugepagesize: 2048 kB\nDirectMap4k: 100 kB\n";
+    for name in names("") {
+        std::fs::write(one.join(name).join("meminfo"), meminfo).unwrap();
+    }
+    let said = ask(&one, Some(65_536)).unwrap_err();
+    assert!(said.contains("tell pages of 4 KiB"), "{said}");
+    assert_eq!(ask(&one, Some(4096)).unwrap().looks, 30);
+}

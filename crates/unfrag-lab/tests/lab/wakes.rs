@@ -472,3 +472,115 @@ fn a_request_that_compacts_already_when_the_recording_begins_counts() {
         (11, 8)
     );
 }
+
+/// The part of a sample from one moment to another, in seconds after its beginning.
+fn part(sample: &str, from: Option<f64>, to: Option<f64>) -> Wakes {
+    use unfrag_lab::find::recordings::streamed;
+    use unfrag_linux::segments::{Beginning, Moment, Window};
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../samples")
+        .join(sample);
+    let moment = |s: f64| Moment::After((s * 1e9) as u64);
+    let window = Window {
+        from: from.map(moment),
+        to: to.map(moment),
+        ..Window::default()
+    };
+    let part = streamed(&path, &[], None, &window, Beginning::Recorded).unwrap();
+    wakes(part.input(1 << 27), sample).unwrap()
+}
+
+#[test]
+fn windows_that_meet_have_together_what_the_whole_has() {
+    let sums = |w: &Wakes| {
+        let of = |f: fn(&unfrag_lab::wakes::report::Worked) -> f64| {
+            [w.kswapd, w.kcompactd, w.direct].map(|d| d.map_or(0.0, |d| f(&d)))
+        };
+        let counts = [w.kswapd_wakes, w.kcompactd_wakes].map(|n| n.unwrap_or(0));
+        (of(|d| d.seconds), of(|d| d.own_timer_seconds), counts)
+    };
+    for (sample, moments) in [
+        (
+            "rings-1024M.unfrag",
+            [0.2, 0.55, 0.6, 0.62, 0.64, 0.68, 0.9, 1.5],
+        ),
+        (
+            "fragmented-384M.unfrag",
+            [0.5, 3.0, 7.7, 12.3, 20.0, 28.8, 35.1, 40.0],
+        ),
+    ] {
+        let whole = sums(&part(sample, None, None));
+        for at in moments {
+            let parts =
+                [part(sample, None, Some(at)), part(sample, Some(at), None)].map(|w| sums(&w));
+            for of in 0..3 {
+                let time: f64 = parts.iter().map(|p| p.0[of]).sum();
+                let own: f64 = parts.iter().map(|p| p.1[of]).sum();
+                assert!(
+                    (time - whole.0[of]).abs() < 1e-6,
+                    "{sample} at {at}: {parts:?} of {whole:?}"
+                );
+                assert!(
+                    (own - whole.1[of]).abs() < 1e-6,
+                    "{sample} at {at}: {parts:?} of {whole:?}"
+                );
+            }
+            for of in 0..2 {
+                assert_eq!(
+                    parts[0].2[of] + parts[1].2[of],
+                    whole.2[of],
+                    "{sample} at {at}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_inside_of_a_run_has_all_of_its_time() {
+    // kcompactd has the CPU from .57 s on, for 225 ms.
+    let inside = part("rings-1024M.unfrag", Some(0.64), Some(0.68));
+    let kcompactd = inside.kcompactd.unwrap();
+    assert!((kcompactd.seconds - 0.04).abs() < 1e-3, "{kcompactd:?}");
+    assert_eq!(kcompactd.own_timer_seconds, 0.0);
+    assert!(!inside.answer.contains("nobody"), "{}", inside.answer);
+}
+
+#[test]
+fn a_program_that_calls_itself_kcompactd_is_none() {
+    let mut made = Made::new();
+    made.at(0).wakes_kswapd("driver", 3, "GFP_KERNEL");
+    made.kswapd_runs(1, 11);
+    let mut rec = {
+        made.at(20).switch(0, 4242);
+        made.at(520).switch(4242, 0);
+        made.at(600).switch(0, 2);
+        made.at(603).switch(2, 0);
+        made.recording()
+    };
+    for pid in [2, 4242] {
+        let mut task = rec.tasks[2].clone();
+        task.pid = pid;
+        rec.tasks.push(task);
+    }
+    let w = wakes(&rec, "made").unwrap();
+    let time = |d: Option<unfrag_lab::wakes::report::Worked>| d.map(|d| (d.seconds * 1e3).round());
+    assert_eq!((time(w.kswapd), time(w.kcompactd)), (Some(10.0), Some(3.0)));
+}
+
+#[test]
+fn of_wakings_alone_their_time_is_told_and_who_it_was_is_not_known() {
+    let mut made = Made::new();
+    made.at(10).event(
+        "kswapd0",
+        "mm_vmscan_kswapd_wake",
+        &[("nid", 0), ("order", 0)],
+    );
+    made.at(40)
+        .event("kswapd0", "mm_vmscan_kswapd_sleep", &[("nid", 0)]);
+    let w = wakes(&made.recording(), "made").unwrap();
+    let kswapd = w.kswapd.unwrap();
+    assert_eq!(kswapd.measure, Measure::Awake);
+    assert_eq!((kswapd.seconds, kswapd.not_recorded_seconds), (0.03, 0.03));
+    assert_eq!(w.kswapd_wakes, None);
+}

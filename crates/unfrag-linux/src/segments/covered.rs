@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::window::{DAY, Moment, Window};
+use super::window::{Beginning, DAY, Moment, Window};
 use crate::error::{Error, Result};
 use crate::snapshots;
 
@@ -45,6 +45,8 @@ pub struct Covered {
     asked: (Option<u64>, Option<u64>),
     /// Where reading begins, if that is before the window.
     read_from: Option<u64>,
+    /// What tells the state there.
+    read_by: Beginning,
     /// When the boot began to be recorded that the answer is about.
     boot_from: u64,
     /// Boots in the window that are not in the answer, since their clocks have nothing in common with the last one's.
@@ -87,6 +89,7 @@ impl Covered {
             recorded,
             asked: (None, None),
             read_from: None,
+            read_by: Beginning::Exact,
             boot_from: recorded.begin,
             boots_left_out: 0,
             times: 0..u64::MAX,
@@ -195,7 +198,8 @@ impl Covered {
     }
 
     /// Notes where reading begins instead.
-    pub(super) fn reads_from(&mut self, time: u64) {
+    pub(super) fn reads_from(&mut self, time: u64, by: Beginning) {
+        self.read_by = by;
         self.read_from = (time < self.from()).then_some(time);
     }
 
@@ -293,10 +297,11 @@ impl Covered {
             all += " The recording ends there.";
         }
         if let Some(read) = self.read_from {
-            all += &format!(
-                " {begins} {}, where page flags were read.",
-                self.moment(read)
-            );
+            let flags = match self.read_by {
+                Beginning::PageFlags => ", where page flags were read",
+                _ => "",
+            };
+            all += &format!(" {begins} {}{flags}.", self.moment(read));
         }
         match self.boots_left_out {
             0 => {}

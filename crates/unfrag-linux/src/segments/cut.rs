@@ -35,7 +35,11 @@ pub fn cut(recording: &mut Recording, window: &Window, beginning: Beginning) -> 
     let mut kept = times;
     if beginning == Beginning::PageFlags {
         kept.start = at_flags(recording.snapshots.iter(), taken, kept.start);
-        covered.reads_from(date(kept.start.max(first)));
+        covered.reads_from(date(kept.start.max(first)), beginning);
+    }
+    if beginning == Beginning::Recorded {
+        kept.start = 0;
+        covered.reads_from(date(first), beginning);
     }
     cut_events(recording, kept.clone());
     let inside = |s: &Snapshot| taken(s).is_none_or(|t| kept.contains(&t));

@@ -108,13 +108,14 @@ impl Open {
                 .for_each(|s| s.name.insert_str(0, &prefix));
         }
         if is_first {
-            if beginning == Beginning::PageFlags {
-                chosen.begin_at_flags(&snapshots);
-                self.covered.reads_from(
-                    chosen
-                        .segment
-                        .date_of(chosen.from.max(chosen.segment.span.0)),
-                );
+            if beginning != Beginning::Exact {
+                match beginning {
+                    Beginning::PageFlags => chosen.begin_at_flags(&snapshots),
+                    _ => chosen.from = chosen.from.min(chosen.segment.span.0),
+                }
+                let from = chosen.from.max(chosen.segment.span.0);
+                self.covered
+                    .reads_from(chosen.segment.date_of(from), beginning);
             }
             self.recording.meta = Meta {
                 lost: vec![],

@@ -62,6 +62,9 @@ pub enum Beginning {
     Exact,
     /// With the last snapshot before it that has page flags, if there is one: what was in use then is known by them.
     PageFlags,
+    /// With the recording or, of several segments, with the first one that the window touches: what was going on when it
+    /// begins is known by that.
+    Recorded,
 }
 
 /// The segments in a directory, in order; none of what is no directory.
