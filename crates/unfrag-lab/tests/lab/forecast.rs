@@ -490,7 +490,7 @@ fn what_can_be_had_at_best_is_never_less_than_what_is_free_and_counts_pageblocks
 
 #[test]
 fn looks_of_two_hosts_and_those_that_were_lost_are_no_row() {
-    let names = |row: &str| {
+    let names = |row: &'static str| {
         (0..30).map(move |h| format!("{row}2026-11-{:02}T{:02}:00:00Z", 1 + h / 24, h % 24))
     };
     let all: Vec<String> = names("hosta-").chain(names("hostb-")).collect();
