@@ -46,8 +46,15 @@ pub fn render(answer: &Answer, all: bool, screen: &Screen) -> Text {
     }
     if let Some(drift) = a.drift {
         let frames = |n: Option<u64>| n.map_or("not known".to_owned(), thousands);
+        let off = match a.off_by {
+            Some(off) if off > 0 => format!(
+                " What is in no counter may be off by {}.",
+                bytes(a.bytes(off))
+            ),
+            _ => String::new(),
+        };
         paragraph(&format!(
-            "NOT OF ONE MOMENT: reading the flags took {}; meanwhile {} frames were allocated and {} freed. Counters are the mean of before and after.",
+            "NOT OF ONE MOMENT: reading the flags took {}; meanwhile {} frames were allocated and {} freed. Counters are the mean of before and after.{off}",
             duration(drift.seconds),
             frames(drift.allocated),
             frames(drift.freed)

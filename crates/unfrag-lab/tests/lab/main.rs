@@ -1,5 +1,6 @@
 //! The tests of the laboratory, as one program, so that it is linked once.
 
+mod accounts;
 mod accuracy;
 mod advice;
 mod advice_support;
