@@ -9,6 +9,8 @@ pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
 /// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
 pub(super) const DRIFT: usize = 8;
+/// Frames that may be given back to a block, at most, before it belongs so many bins further on.
+pub(super) const MOST_COUNTED: u32 = BIN_FRAMES * DRIFT as u32 - 1;
 /// Blocks of these classes have bins of their own: a class for each type, and one for those of movable frames that cannot
 /// be emptied for now.
 pub(super) const CLASSES: usize = TYPES + 1;
@@ -160,10 +162,27 @@ impl Block {
     /// were asked for as `mt`. Then it is not intact, either; all of it is memory, and no frame is remembered that stayed.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        // How many more frames are free than its bin says; with any flag, or without a bin, or fewer, a huge number.
+        self.drifted() < MOST_COUNTED.into() && self.used(mt) > 1
+    }
+
+    /// How many more frames are free than its bin says; with any flag, or without a bin, or fewer, a huge number.
+    #[inline]
+    fn drifted(&self) -> u64 {
         let bin_and_flags = self.word >> BIN & !(3 << (CLASS - BIN));
-        let drift = u64::from(self.free()).wrapping_sub(bin_and_flags * u64::from(BIN_FRAMES));
-        drift < u64::from(BIN_FRAMES) * DRIFT as u64 - 1 && self.used(mt) > 1
+        u64::from(self.free()).wrapping_sub(bin_and_flags * u64::from(BIN_FRAMES))
+    }
+
+    /// How many frames that were asked for as `mt`, the block's own type, [only count](Self::only_counts) one after the
+    /// other.
+    #[inline]
+    pub fn only_counted(&self, mt: usize) -> u32 {
+        let room = u64::from(MOST_COUNTED).saturating_sub(self.drifted()) as u32;
+        let is_own = self.class() == mt;
+        if is_own {
+            room.min(self.used(mt).saturating_sub(1))
+        } else {
+            0
+        }
     }
 
     /// The number of its map of absent frames, if only a part of it is memory.

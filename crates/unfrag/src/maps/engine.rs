@@ -34,7 +34,7 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// Words for the tables of one gigabyte, wherever they begin: 0.173 bytes a frame.
+    /// Words for the tables of one gigabyte, wherever they begin: 0.175 bytes a frame.
     pub const GIGABYTE: usize = WORDS + SKIP;
 
     /// Whether some words have room for the tables of so many gigabytes.

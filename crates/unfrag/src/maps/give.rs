@@ -14,7 +14,7 @@ use super::tables::Entries;
 use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 
 /// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
@@ -67,7 +67,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let untaints = i32::from(mt != MOVABLE);
         for &frame in frames {
             let n = self.offset(frame);
-            let own = self.of.of_block(n).filter(|(b, _)| b.is_intact_of(mt));
+            let own = self.of.intact_of(n, mt);
             let Some((b, whole)) = own.filter(|_| n.is_multiple_of(FRAMES.into())) else {
                 result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
                 continue;
@@ -186,7 +186,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             return Ok(());
         }
         let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
-        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(is));
+        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(|b| is(&b)));
         if is(|b| b.absent() > 0) {
             return Err(GiveError::NoMemory(at));
         }

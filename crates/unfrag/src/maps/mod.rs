@@ -28,6 +28,7 @@ mod absent;
 mod apart;
 mod bins;
 mod block;
+mod credit;
 mod engine;
 mod error;
 mod free_blocks;
