@@ -66,6 +66,12 @@ impl Block {
         word: NO_BIN << BIN | (MigrateType::Movable as u64) << CLASS,
     };
 
+    /// All of it is free memory.
+    pub const FREE: Block = Block {
+        word: Self::NO_MEMORY.word | FRAMES as u64,
+        ..Self::NO_MEMORY
+    };
+
     /// Most tries that are counted.
     pub const MOST_TRIES: u32 = 7;
 
@@ -95,12 +101,24 @@ impl Block {
         (0..TYPES).map(|mt| self.used(mt)).sum()
     }
 
-    /// All of it, free so far, is in use as a whole for a request of a type, and its map is as it was.
+    /// All of it, free so far, is in use as a whole for a request of a type, and its map is as it was. Nothing else is known
+    /// of a block that is free as a whole, so its record is not read.
     #[inline]
     pub fn use_whole(&mut self, mt: usize) {
-        self.set_mt(mt);
-        self.set_intact(true);
-        self.take(mt, FRAMES);
+        debug_assert!(self.is_whole() && !self.is_binned() && !self.is_tried());
+        self.word = Block::intact(mt);
+    }
+
+    /// All of it, which was [in use as a whole](Self::is_intact_of), is free.
+    #[inline]
+    pub fn give_whole(&mut self, mt: usize) {
+        self.word = NO_BIN << BIN | (mt as u64) << CLASS | u64::from(FRAMES);
+    }
+
+    /// The word of a block that is in use as a whole, of which nothing else is to be known.
+    #[inline(always)]
+    const fn intact(mt: usize) -> u64 {
+        INTACT | NO_BIN << BIN | (mt as u64) << CLASS | (FRAMES as u64) << at(mt)
     }
 
     /// Frames in use for requests of a type.
@@ -289,7 +307,7 @@ impl Block {
     /// Whether it is, for a request of a type, and nothing else is to be known of it.
     #[inline]
     pub fn is_intact_of(&self, mt: usize) -> bool {
-        self.word & (INTACT | APART | TRIED) == INTACT && self.used(mt) == FRAMES
+        self.word == Block::intact(mt)
     }
 
     #[inline]

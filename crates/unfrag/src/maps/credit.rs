@@ -63,3 +63,51 @@ impl Credit {
         u32::from(self.0 & LEFT)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::BINS;
+    use super::super::sizes::{FRAMES, TYPES};
+    use super::*;
+
+    /// A block that takes what is given back on credit ends as one in which each frame is counted; and it is granted as many
+    /// as only count, of its own type.
+    #[test]
+    fn what_is_given_back_on_credit_only_counts() {
+        for used in (1..FRAMES).step_by(if cfg!(miri) { 97 } else { 1 }) {
+            for (class, bin) in (0..TYPES).flat_map(|c| (0..BINS).map(move |bin| (c, bin))) {
+                let mut block = Block::FREE;
+                block.take(class, used);
+                block.set_bin(Some(bin));
+                block.set_class(class);
+                for mt in 0..TYPES {
+                    let (mut credit, mut counted, mut n) = (Credit::of(&block, mt), block, 0);
+                    while credit.has(mt) {
+                        assert!(counted.only_counts(mt) && credit.is_right(&block));
+                        assert_eq!((credit.settled(block)).free(), counted.free());
+                        counted.give(mt, 1);
+                        credit.spend();
+                        n += 1;
+                    }
+                    assert!((0..TYPES).all(|other| !credit.has(other)));
+                    assert_eq!(credit.settled(block).used(mt), counted.used(mt));
+                    assert_eq!(credit.settled(block).free(), block.free() + n);
+                    assert!(mt != class || !counted.only_counts(mt));
+                }
+            }
+        }
+    }
+
+    /// More than a block may be granted is seen.
+    #[test]
+    fn a_credit_that_is_too_large_is_wrong() {
+        let mut block = Block::FREE;
+        block.take(1, 3);
+        block.set_bin(Some(Block::bin_of(block.free())));
+        block.set_class(1);
+        let right = Credit::of(&block, 1);
+        assert!(right.has(1) && right.is_right(&block));
+        assert!(!Credit(right.0 + 1).is_right(&block));
+        assert!(Credit::NONE.is_right(&block) && !(0..TYPES).any(|mt| Credit::NONE.has(mt)));
+    }
+}

@@ -93,6 +93,26 @@ impl Tables {
         self.parts_mut((i % FRAMES) as usize).0
     }
 
+    /// Takes whole free blocks, as many as there is room in `out`, the lowest first, and writes where they begin there:
+    /// `base` is where the gigabyte does. Returns how many, and whether they have been [counted](Whole::count).
+    #[inline]
+    pub fn take_wholes(&mut self, base: u64, out: &mut [u64], mt: usize) -> (usize, bool) {
+        let (blocks, whole) = (&mut self.blocks, &mut self.whole);
+        let mut slots = out.iter_mut();
+        whole.whole.take_each(&mut whole.reported, |i| {
+            let Some(slot) = slots.next() else {
+                return false;
+            };
+            // It is in no bin, and so has no credit.
+            blocks[(i % FRAMES) as usize].use_whole(mt);
+            *slot = base + u64::from(i) * u64::from(FRAMES);
+            true
+        });
+        let left = slots.len();
+        let got = out.len() - left;
+        (got, whole.count(-(got as i32), 0))
+    }
+
     /// A block, to change it, and its map.
     #[inline]
     fn parts_mut(&mut self, at: usize) -> (&mut Block, &mut Map) {
@@ -236,6 +256,28 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         })
     }
 
+    /// The tables of the gigabyte of a frame, by its number in the span: any number will do.
+    #[inline(always)]
+    fn around(&self, frame: u64) -> Option<&Tables> {
+        let g = usize::try_from(frame >> LARGEST_ORDER.0).ok()?;
+        self.of.as_ref().get(g)?.0.as_deref()
+    }
+
+    /// Whether the bit of a frame is set in its map, by its number in the span.
+    #[inline(always)]
+    pub fn has_bit(&self, frame: u64) -> bool {
+        let tables = self.around(frame);
+        tables.is_some_and(|tables| Map::has(&tables.maps, frame))
+    }
+
+    /// Whether the block of a frame is free as a whole, by its number in the span.
+    #[inline(always)]
+    pub fn is_whole(&self, frame: u64) -> bool {
+        let at = (frame >> BLOCK_ORDER.0) as u32 % FRAMES;
+        let tables = self.around(frame);
+        tables.is_some_and(|tables| tables.whole.whole.is_free(at))
+    }
+
     /// The block of a frame, by its number in the span, if it is [in use as a whole](Block::is_intact_of), so that it has no
     /// credit; and the whole free ones of its gigabyte.
     #[inline(always)]
@@ -245,19 +287,24 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         block.is_intact_of(mt).then_some((block, &mut tables.whole))
     }
 
-    /// Has the line of a frame's map in the cache soon.
+    /// Has what [`count`](Self::count) needs of a frame in the cache soon: the line of its map, and its block, if that has no
+    /// credit.
     #[inline(always)]
-    pub fn fetch(&mut self, frame: u64) {
+    pub fn fetch(&mut self, frame: u64, mt: usize) {
         if let Some((tables, at)) = self.at(frame) {
             prefetch(&tables.maps[at]);
+            if !tables.credits[at].has(mt) {
+                prefetch(&tables.blocks[at]);
+            }
         }
     }
 
-    /// The same for its block alone.
-    #[inline(always)]
-    pub fn fetch_block(&mut self, frame: u64) {
+    /// Grants the block of a frame, by its number in the span, what it may be granted.
+    #[inline]
+    pub fn grant(&mut self, frame: u64, mt: usize) {
         if let Some((tables, at)) = self.at(frame) {
-            prefetch(&tables.blocks[at]);
+            let (block, _) = tables.parts_mut(at);
+            tables.credits[at] = Credit::of(block, mt);
         }
     }
 
