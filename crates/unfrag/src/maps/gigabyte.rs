@@ -95,6 +95,12 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, order.frames() as i32, 0);
     }
 
+    /// All blocks of a gigabyte without any are free as a whole from now on.
+    pub fn add_all(&mut self, g: u32) {
+        self.own(g).whole = Map::FULL;
+        self.count(g, FRAMES as i32, 0);
+    }
+
     /// They are not any more.
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {

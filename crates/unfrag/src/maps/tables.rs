@@ -45,8 +45,9 @@ fn skip(supply: &[u64]) -> usize {
 }
 
 impl Tables {
-    /// Tables in the first words of `supply`, if there are enough: of a gigabyte without memory.
-    fn new<'m>(supply: &mut &'m mut [u64]) -> Option<&'m mut Tables> {
+    /// Tables in the first words of `supply`, if there are enough: of a gigabyte whose blocks are all alike, and none of which
+    /// is known to be free as a whole.
+    fn new<'m>(supply: &mut &'m mut [u64], map: Map, block: Block) -> Option<&'m mut Tables> {
         if !fits(supply, 1) {
             return None;
         }
@@ -55,11 +56,11 @@ impl Tables {
         let (own, rest) = words.split_at_mut(WORDS);
         *supply = rest;
         let tables = Tables::mut_from_bytes(own.as_mut_bytes()).ok()?;
-        tables.maps.fill(Map::EMPTY);
+        tables.maps.fill(map);
         tables.absent.fill(Map::EMPTY);
         tables.whole = Whole::EMPTY;
         tables.credits.fill(Credit::NONE);
-        tables.blocks.fill(Block::NO_MEMORY);
+        tables.blocks.fill(block);
         Some(tables)
     }
 
@@ -366,13 +367,26 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         })
     }
 
+    /// Gives a gigabyte without tables some out of `supply`: then all of it is free memory. False, if it has some, or if there
+    /// are too few words.
+    pub fn make_free(&mut self, g: u32, supply: &mut &'m mut [u64]) -> bool {
+        let Some(entry) = self.of.as_mut().get_mut(g as usize) else {
+            return false;
+        };
+        if entry.0.is_some() {
+            return false;
+        }
+        entry.0 = Tables::new(supply, Map::FULL, Block::FREE);
+        entry.0.is_some()
+    }
+
     /// Gives a gigabyte tables out of `supply`, if it has none. False, if there are too few words.
     pub fn make(&mut self, g: u32, supply: &mut &'m mut [u64]) -> bool {
         let Some(entry) = self.of.as_mut().get_mut(g as usize) else {
             return false;
         };
         if entry.0.is_none() {
-            entry.0 = Tables::new(supply);
+            entry.0 = Tables::new(supply, Map::EMPTY, Block::NO_MEMORY);
         }
         entry.0.is_some()
     }
