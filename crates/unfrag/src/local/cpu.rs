@@ -178,9 +178,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
             (Some(_inside), Some(shelf)) => match shelf.pop() {
                 Some(pfn) => return Ok(pfn),
                 None => match order {
-                    Order::ZERO => self.refill::<SINGLES>(shelf, order, t),
+                    Order::ZERO => self.refill::<{ SINGLES / 2 }>(shelf, order, t),
                     BLOCK_ORDER => self.refill::<HUGE>(shelf, order, t),
-                    _ => self.refill::<SMALL>(shelf, order, t),
+                    _ => self.refill::<{ SMALL / 2 }>(shelf, order, t),
                 },
             },
             // Somebody drains it: he is not waited for.
@@ -207,7 +207,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.shared.take_frame(order, mt, from)
     }
 
-    /// Takes a batch for an empty array of up to `N` blocks from the maps, and one block of it.
+    /// Takes a batch of up to `N` blocks for an empty array from the maps, and one block of it.
     #[inline(always)]
     fn refill<const N: usize>(
         &self,
