@@ -1,6 +1,7 @@
 //! `cargo bench -p unfrag-pool --bench peers`: our allocators and those of the registry, side by side in one run.
 //!
-//! Each work is repeated with a fresh allocator of 8 GiB, and the median counts. Threads are pinned.
+//! Each work is repeated with a fresh allocator of 8 GiB, and the median counts. Threads are pinned,
+//! and their CPU time counts.
 
 mod allocators;
 mod own;

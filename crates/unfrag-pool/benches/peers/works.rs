@@ -7,11 +7,15 @@
 //! - `cross`: each of two threads takes blocks that the other gives back. An operation is both.
 //!
 //! With two threads, each does as much as one does, at the same time, and the mean counts.
+//!
+//! It is the CPU time of the thread, so that what else runs on the computer counts little. A wait in the kernel does not
+//! count either, a spin does.
 
 use crate::allocators::number_thread;
 use crate::own::{Own, Visit};
 use crate::random::Random;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Barrier, Mutex};
@@ -127,7 +131,7 @@ impl Bench<'_> {
         let rounds = if self.order == 0 { 1 } else { 40 };
         let (mut time, mut n) = (Duration::ZERO, 0);
         for round in 0..rounds {
-            let start = Instant::now();
+            let start = Cpu::now();
             while held.len() < self.share
                 && let Some(frame) = own.take(black_box(self.order), Movable)
             {
@@ -151,7 +155,7 @@ impl Bench<'_> {
         let (mut time, mut n) = (Duration::ZERO, 0);
         let mut half = half.to_vec();
         for round in 0..rounds {
-            let start = Instant::now();
+            let start = Cpu::now();
             for &frame in &half {
                 own.give(frame, black_box(self.order), Movable);
             }
@@ -201,7 +205,7 @@ impl Bench<'_> {
         let mut blocks = Vec::with_capacity(batch);
         let begin = Instant::now();
         for _ in 0..rounds {
-            let start = Instant::now();
+            let start = Cpu::now();
             for _ in 0..batch {
                 blocks.push(own.take(black_box(self.order), Movable).expect("memory"));
             }
@@ -209,7 +213,7 @@ impl Bench<'_> {
             self.passed.lock().expect("no panic")[1 - thread] = std::mem::take(&mut blocks);
             self.barrier.wait();
             blocks = std::mem::take(&mut self.passed.lock().expect("no panic")[thread]);
-            let start = Instant::now();
+            let start = Cpu::now();
             for frame in blocks.drain(..) {
                 own.give(frame, black_box(self.order), Movable);
             }
@@ -230,13 +234,27 @@ impl Bench<'_> {
 
 /// Nanoseconds an operation, of `n` operations, or of so many as the limit allows.
 fn timed(n: u32, mut stride: impl FnMut()) -> f64 {
-    let start = Instant::now();
+    let start = Cpu::now();
     let mut done = 0;
     while done < n && (done == 0 || start.elapsed() < LIMIT) {
         stride();
         done += STRIDE;
     }
     nanos(start.elapsed()) / f64::from(done)
+}
+
+/// A moment of the thread's CPU time.
+struct Cpu(Duration);
+
+impl Cpu {
+    fn now() -> Cpu {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Cpu(now.try_into().expect("a time"))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Cpu::now().0.saturating_sub(self.0)
+    }
 }
 
 fn nanos(time: Duration) -> f64 {

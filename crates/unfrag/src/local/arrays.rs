@@ -10,14 +10,12 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Single frames that an array keeps at most.
 pub const SINGLES: usize = 128;
-/// Blocks that are taken at a time, at most.
-pub(crate) const BATCH: usize = SINGLES / 2;
 /// Blocks that are given at a time, at most.
 pub(crate) const DRAIN: usize = SINGLES / 4 * 3;
 /// Blocks of orders 1 to 3 that an array keeps at most.
-const SMALL: usize = 32;
+pub(crate) const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
-const HUGE: usize = 16;
+pub(crate) const HUGE: usize = 16;
 /// Single frames of other nodes that are kept until they go back.
 const FAR: usize = 32;
 /// Orders 1 up to this one are kept.
@@ -69,15 +67,21 @@ pub(crate) fn room(order: Order, limit: u32) -> u32 {
     }
 }
 
-/// Blocks that an empty array is refilled with: half of what is kept.
+/// Blocks that an empty array is refilled with: half of what is kept. Of order 9, as few are kept, it is all that leaves room
+/// for some that come back before they have to be given back.
 pub(crate) fn batch(order: Order, limit: u32) -> usize {
-    (room(order, limit) / 2).max(1) as usize
+    match order {
+        BLOCK_ORDER => surplus(order, limit),
+        _ => (room(order, limit) / 2).max(1) as usize,
+    }
 }
 
-/// Blocks that a full array is drained of: three quarters. A quarter, which came last and may be in the CPU's cache, stays.
+/// Blocks that a full array is drained of: three quarters. A quarter, which came last and may be in the CPU's cache, stays. Of
+/// order 9, which is larger than that, an eighth is enough.
 pub(crate) fn surplus(order: Order, limit: u32) -> usize {
     let room = room(order, limit);
-    (room - room / 4).max(1) as usize
+    let stay = if order == BLOCK_ORDER { 8 } else { 4 };
+    (room - room / stay).max(1) as usize
 }
 
 /// An array of any length: the last one in is the first one out.
@@ -191,45 +195,27 @@ impl<'a> Shelf<'a> {
         out
     }
 
-    /// Takes `goes` of those off that came first; and those of the rest that are among them, which were freed twice. Returns
-    /// the first ones, and one of the twins.
-    pub fn take_first(
+    /// Takes `goes` of those off that came first. Returns them, and copies of the rest, in `out`, which has room for all.
+    pub fn take_first<const N: usize>(
         self,
         goes: usize,
-        order: Order,
-        out: &mut [u64; DRAIN],
-    ) -> (&mut [u64], Option<Pfn>) {
-        let (first, rest) = self.of[..self.len()].split_at(goes.min(self.len()).min(DRAIN));
-        let out = &mut out[..first.len()];
-        // What is not set here is not among the rest, of which there are fewer. The bits that all blocks of an order share
-        // tell nothing. Neighbours are in words of their own, so that none waits for the last one.
-        let mut bits = [0u64; 64];
-        let place = |n: u64| ((n >> order.0) as usize % 64, 1 << (n >> order.0 >> 6 & 63));
-        for word in rest {
-            let (at, bit) = place(word.load(Relaxed));
-            bits[at] |= bit;
+        out: &mut [u64; N],
+    ) -> (&mut [u64], &mut [u64]) {
+        let out = &mut out[..self.len()];
+        for (to, word) in out.iter_mut().zip(self.of) {
+            *to = word.load(Relaxed);
         }
-        let mut are_twins = false;
-        for (to, word) in out.iter_mut().zip(first) {
-            let n = word.load(Relaxed);
-            *to = n;
-            let (at, bit) = place(n);
-            if bits[at] & bit != 0 {
-                // Without an end before the last one, so that several are compared at a time.
-                are_twins |= rest.iter().fold(false, |is, w| is | (w.load(Relaxed) == n));
-            }
-        }
-        for (to, word) in self.of.iter().zip(rest) {
-            to.store(word.load(Relaxed), Relaxed);
+        let (first, rest) = out.split_at_mut(goes.min(out.len()));
+        for (to, &mut n) in self.of.iter().zip(&mut *rest) {
+            to.store(n, Relaxed);
         }
         self.set_len(rest.len());
-        let twin = are_twins.then(|| self.forget(out)).flatten();
-        (out, twin)
+        (first, rest)
     }
 
     /// Takes those off that are among some others. Returns one of them.
     #[cold]
-    fn forget(self, others: &[u64]) -> Option<Pfn> {
+    pub fn forget(self, others: &[u64]) -> Option<Pfn> {
         let (mut left, mut twin) = (0, None);
         for word in &self.of[..self.len()] {
             let n = word.load(Relaxed);

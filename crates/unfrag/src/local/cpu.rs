@@ -2,7 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
-use crate::local::arrays::{BATCH, DRAIN, Shelf, batch, room, surplus};
+use crate::local::arrays::{DRAIN, HUGE, SINGLES, SMALL, Shelf, batch, room, surplus};
 use crate::local::door::Inside;
 use crate::local::slot::Slot;
 use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
@@ -177,7 +177,11 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let got = match (self.slot.door().enter(), self.slot.shelf(order, t)) {
             (Some(_inside), Some(shelf)) => match shelf.pop() {
                 Some(pfn) => return Ok(pfn),
-                None => self.refill(shelf, order, t),
+                None => match order {
+                    Order::ZERO => self.refill::<{ SINGLES / 2 }>(shelf, order, t),
+                    BLOCK_ORDER => self.refill::<HUGE>(shelf, order, t),
+                    _ => self.refill::<{ SMALL / 2 }>(shelf, order, t),
+                },
             },
             // Somebody drains it: he is not waited for.
             (None, _) | (_, None) => self.take_frame(order, t, floor),
@@ -203,9 +207,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
         self.shared.take_frame(order, mt, from)
     }
 
-    /// Takes a batch for an empty array from the maps, and one block of it.
-    fn refill(&self, shelf: Shelf<'_>, order: Order, t: usize) -> Result<Pfn, AllocError> {
-        let mut blocks = [0; BATCH];
+    /// Takes a batch of up to `N` blocks for an empty array from the maps, and one block of it.
+    #[inline(always)]
+    fn refill<const N: usize>(
+        &self,
+        shelf: Shelf<'_>,
+        order: Order,
+        t: usize,
+    ) -> Result<Pfn, AllocError> {
+        let mut blocks = [0; N];
         let blocks = &mut blocks[..batch(order, self.limit)];
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
         let got = self.shared.take(blocks, order, mt, from)?;
@@ -231,18 +241,34 @@ impl<R: RawMutex> Local<'_, '_, R> {
         };
         let most = room(order, self.limit).max(1);
         if shelf.len() >= most as usize {
-            let mut first = [0; DRAIN];
-            let (first, twin) = shelf.take_first(surplus(order, self.limit), order, &mut first);
-            if let Some(twin) = twin {
-                result = result.and(Err(GiveError::NotTaken(twin)));
-            }
-            result = result.and(self.shared.give(first, order, mt));
+            result = result.and(match order {
+                Order::ZERO => self.drain_first::<SINGLES>(shelf, order, mt),
+                BLOCK_ORDER => self.drain_first::<HUGE>(shelf, order, mt),
+                _ => self.drain_first::<SMALL>(shelf, order, mt),
+            });
         }
         if !shelf.push(pfn, most) {
             // It was the last one of those that are kept.
             result = result.and(Err(GiveError::NotTaken(pfn)));
         }
         result
+    }
+
+    /// Gives those of a full array of up to `N` blocks back that came first. What was freed once more, and stays, is not kept.
+    #[inline(always)]
+    fn drain_first<const N: usize>(
+        &self,
+        shelf: Shelf<'_>,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let mut all = [0; N];
+        let (first, rest) = shelf.take_first(surplus(order, self.limit), &mut all);
+        let (given, one_is_free) = self.shared.give_beside(first, rest, order, mt);
+        if one_is_free && let Some(twin) = shelf.forget(first) {
+            return Err(GiveError::NotTaken(twin));
+        }
+        given
     }
 
     /// Gives back all that is kept, if it was called home.

@@ -32,9 +32,22 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             return Err(GiveError::NoTables(start));
         }
         let (first, end) = self.range(start, frames)?;
-        for g in first / GIGABYTE..=(end - 1) / GIGABYTE {
+        for (g, first, end) in by_gigabyte(first, end) {
+            // That none of it is memory is seen by it having no tables: no block of it need be looked at.
+            if end - first == GIGABYTE && self.of.make_free(g, supply) {
+                self.gigabytes().add_all(g);
+                self.count_whole(FRAMES);
+                self.count_added(GIGABYTE);
+                continue;
+            }
             self.of.make(g, supply);
+            self.add_blocks(first, end);
         }
+        Ok(())
+    }
+
+    /// Adds the frames from number `first` up to `end`, none of which is memory, of a gigabyte with tables.
+    fn add_blocks(&mut self, first: u32, end: u32) {
         for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
             let (i, at) = (ix.0 / FRAMES, ix.0 % FRAMES);
             self.set_absent(i, at, order, false);
@@ -50,7 +63,6 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             self.runs_came(i);
             self.count_added(order.frames());
         }
-        Ok(())
     }
 
     /// Whether [`add`](Self::add) would add these frames: how many gigabytes it would make tables for.
@@ -126,9 +138,15 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         may: impl Fn(u32, u32, Order) -> bool,
         why: fn(Pfn) -> GiveError,
     ) -> Result<(), GiveError> {
-        for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
-            if !may(ix.0 / FRAMES, ix.0 % FRAMES, order) {
-                return Err(why(self.frame(ix.0)));
+        for (g, first, end) in by_gigabyte(first, end) {
+            // What has no tables is no memory, all of it.
+            if self.of.get(g).is_none() && may(g * FRAMES, 0, BLOCK_ORDER) {
+                continue;
+            }
+            for (ix, order) in FrameIx(first).blocks_until(FrameIx(end), BLOCK_ORDER) {
+                if !may(ix.0 / FRAMES, ix.0 % FRAMES, order) {
+                    return Err(why(self.frame(ix.0)));
+                }
             }
         }
         // Only the first and the last block of a range may need a map.
@@ -231,6 +249,15 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         }
         self.of.block_mut(i).set_partial(is_left.then_some(slot));
     }
+}
+
+/// The gigabytes of a range of frames, by their numbers in the span, and the part of the range that is in each.
+fn by_gigabyte(first: u32, end: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+    let all = first / GIGABYTE..=(end - 1) / GIGABYTE;
+    all.map(move |g| {
+        let start = g * GIGABYTE;
+        (g, first.max(start), end.min(start + GIGABYTE))
+    })
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Bins {
         let b = *b;
         self.count(&b, b.free().into());
         if head != NIL {
-            of.block_mut(head).prev = i;
+            of.link(head, |_, prev| *prev = i);
         }
         self.filled[class] |= 1 << bin;
     }
@@ -118,10 +118,10 @@ impl Bins {
         self.count(&*b, -i64::from(b.free()));
         b.set_bin(None);
         if next != NIL {
-            of.block_mut(next).prev = prev;
+            of.link(next, |_, of_next| *of_next = prev);
         }
         if prev != NIL {
-            of.block_mut(prev).next = next;
+            of.link(prev, |of_prev, _| *of_prev = next);
         } else {
             self.heads[class][bin] = next;
             if next == NIL {
@@ -270,5 +270,5 @@ pub(super) fn chain<'a, 'm: 'a, D: Entries<'m>>(
     first: u32,
 ) -> impl Iterator<Item = u32> + use<'a, 'm, D> {
     let next = |i: u32| (i != NIL).then_some(i);
-    core::iter::successors(next(first), move |&i| next(of.block(i).next))
+    core::iter::successors(next(first), move |&i| next(of.next(i)))
 }

@@ -9,6 +9,8 @@ pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
 /// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
 pub(super) const DRIFT: usize = 8;
+/// Frames that may be given back to a block, at most, before it belongs so many bins further on.
+pub(super) const MOST_COUNTED: u32 = BIN_FRAMES * DRIFT as u32 - 1;
 /// Blocks of these classes have bins of their own: a class for each type, and one for those of movable frames that cannot
 /// be emptied for now.
 pub(super) const CLASSES: usize = TYPES + 1;
@@ -64,6 +66,12 @@ impl Block {
         word: NO_BIN << BIN | (MigrateType::Movable as u64) << CLASS,
     };
 
+    /// All of it is free memory.
+    pub const FREE: Block = Block {
+        word: Self::NO_MEMORY.word | FRAMES as u64,
+        ..Self::NO_MEMORY
+    };
+
     /// Most tries that are counted.
     pub const MOST_TRIES: u32 = 7;
 
@@ -93,12 +101,24 @@ impl Block {
         (0..TYPES).map(|mt| self.used(mt)).sum()
     }
 
-    /// All of it, free so far, is in use as a whole for a request of a type, and its map is as it was.
+    /// All of it, free so far, is in use as a whole for a request of a type, and its map is as it was. Nothing else is known
+    /// of a block that is free as a whole, so its record is not read.
     #[inline]
     pub fn use_whole(&mut self, mt: usize) {
-        self.set_mt(mt);
-        self.set_intact(true);
-        self.take(mt, FRAMES);
+        debug_assert!(self.is_whole() && !self.is_binned() && !self.is_tried());
+        self.word = Block::intact(mt);
+    }
+
+    /// All of it, which was [in use as a whole](Self::is_intact_of), is free.
+    #[inline]
+    pub fn give_whole(&mut self, mt: usize) {
+        self.word = NO_BIN << BIN | (mt as u64) << CLASS | u64::from(FRAMES);
+    }
+
+    /// The word of a block that is in use as a whole, of which nothing else is to be known.
+    #[inline(always)]
+    const fn intact(mt: usize) -> u64 {
+        INTACT | NO_BIN << BIN | (mt as u64) << CLASS | (FRAMES as u64) << at(mt)
     }
 
     /// Frames in use for requests of a type.
@@ -160,10 +180,27 @@ impl Block {
     /// were asked for as `mt`. Then it is not intact, either; all of it is memory, and no frame is remembered that stayed.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        // How many more frames are free than its bin says; with any flag, or without a bin, or fewer, a huge number.
+        self.drifted() < MOST_COUNTED.into() && self.used(mt) > 1
+    }
+
+    /// How many more frames are free than its bin says; with any flag, or without a bin, or fewer, a huge number.
+    #[inline]
+    fn drifted(&self) -> u64 {
         let bin_and_flags = self.word >> BIN & !(3 << (CLASS - BIN));
-        let drift = u64::from(self.free()).wrapping_sub(bin_and_flags * u64::from(BIN_FRAMES));
-        drift < u64::from(BIN_FRAMES) * DRIFT as u64 - 1 && self.used(mt) > 1
+        u64::from(self.free()).wrapping_sub(bin_and_flags * u64::from(BIN_FRAMES))
+    }
+
+    /// How many frames that were asked for as `mt`, the block's own type, [only count](Self::only_counts) one after the
+    /// other.
+    #[inline]
+    pub fn only_counted(&self, mt: usize) -> u32 {
+        let room = u64::from(MOST_COUNTED).saturating_sub(self.drifted()) as u32;
+        let is_own = self.class() == mt;
+        if is_own {
+            room.min(self.used(mt).saturating_sub(1))
+        } else {
+            0
+        }
     }
 
     /// The number of its map of absent frames, if only a part of it is memory.
@@ -270,7 +307,7 @@ impl Block {
     /// Whether it is, for a request of a type, and nothing else is to be known of it.
     #[inline]
     pub fn is_intact_of(&self, mt: usize) -> bool {
-        self.word & (INTACT | APART | TRIED) == INTACT && self.used(mt) == FRAMES
+        self.word == Block::intact(mt)
     }
 
     #[inline]

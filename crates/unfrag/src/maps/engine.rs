@@ -34,7 +34,7 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// Words for the tables of one gigabyte, wherever they begin: 0.173 bytes a frame.
+    /// Words for the tables of one gigabyte, wherever they begin: 0.175 bytes a frame.
     pub const GIGABYTE: usize = WORDS + SKIP;
 
     /// Whether some words have room for the tables of so many gigabytes.
@@ -464,14 +464,13 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
 
     /// Takes single whole blocks for what can be moved out of the best gigabyte.
     fn take_whole_blocks(&mut self, out: &mut [u64]) -> usize {
-        let Some((g, got)) = self.gigabytes().take(out) else {
+        let Some(g) = self.gigabytes().best() else {
             return 0;
         };
         let base = self.start + u64::from(g) * u64::from(GIGABYTE);
-        let tables = self.of.of_mut(g);
-        for slot in &mut out[..got] {
-            tables.block_mut(*slot as u32).use_whole(MOVABLE);
-            *slot = base + *slot * u64::from(FRAMES);
+        let (got, is_counted) = self.of.of_mut(g).take_wholes(base, out, MOVABLE);
+        if !is_counted {
+            self.gigabytes().count(g, -(got as i32), 0);
         }
         self.whole -= got as u32;
         self.free -= (got as u64) << BLOCK_ORDER.0;

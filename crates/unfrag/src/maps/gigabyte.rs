@@ -95,6 +95,12 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, order.frames() as i32, 0);
     }
 
+    /// All blocks of a gigabyte without any are free as a whole from now on.
+    pub fn add_all(&mut self, g: u32) {
+        self.own(g).whole = Map::FULL;
+        self.count(g, FRAMES as i32, 0);
+    }
+
     /// They are not any more.
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {
@@ -105,19 +111,11 @@ impl<'m, D: Entries<'m>> Gigabytes<'_, 'm, D> {
         self.count(g, -(order.frames() as i32), 0);
     }
 
-    /// Takes single whole free blocks for what can be moved out of the best gigabyte: their places in it. Returns which one
-    /// it is, and how many there were.
+    /// The best gigabyte for single whole free blocks for what can be moved.
     #[inline]
-    pub fn take(&mut self, out: &mut [u64]) -> Option<(u32, usize)> {
+    pub fn best(&self) -> Option<u32> {
         let best = self.bins.filled.trailing_zeros() as usize;
-        let &g = self.bins.heads.get(best)?;
-        let own = self.own(g);
-        let got = own.whole.take_lowest(0, out);
-        own.reported.keep(&own.whole);
-        if !own.count(-(got as i32), 0) {
-            self.count(g, -(got as i32), 0);
-        }
-        Some((g, got))
+        self.bins.heads.get(best).copied()
     }
 
     /// The best `2^order` whole free blocks for what can be moved: in a clean gigabyte, the fullest one, at its start; or

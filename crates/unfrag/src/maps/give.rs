@@ -14,7 +14,7 @@ use super::tables::Entries;
 use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 
 /// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
@@ -24,18 +24,56 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// [`GiveError`], for the first block that was refused.
     #[inline]
     pub fn give(&mut self, blocks: &[u64], order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        self.give_beside(blocks, &[], order, mt).0
+    }
+
+    /// The same for blocks that somebody kept beside some others, which he gives back next. Also returns whether one of those
+    /// is free, for single frames and whole blocks: then it was given back twice.
+    #[inline]
+    pub(crate) fn give_beside(
+        &mut self,
+        blocks: &[u64],
+        kept: &[u64],
+        order: Order,
+        mt: MigrateType,
+    ) -> (Result<(), GiveError>, bool) {
         let mt = type_index(mt);
         if order == Order::ZERO {
-            return self.give_singles(blocks, mt);
+            let result = self.give_singles(blocks, kept, mt);
+            return (result, self.has_free(kept));
         }
         if order == BLOCK_ORDER {
-            return self.give_wholes(blocks, mt);
+            let result = self.give_wholes(blocks, mt);
+            return (result, self.has_whole(kept));
         }
         let mut result = Ok(());
         for &frame in blocks {
             result = result.and(self.give_block(frame, order, mt));
         }
-        result
+        (result, false)
+    }
+
+    /// Whether one of some frames is free.
+    fn has_free(&self, frames: &[u64]) -> bool {
+        // Without an end before the last one, since hardly ever one is.
+        let has_bit = |is, &frame: &u64| is | self.of.has_bit(self.offset(frame));
+        frames.iter().fold(false, has_bit) && frames.iter().any(|&frame| self.is_free(frame))
+    }
+
+    /// Whether one of some blocks is free as a whole.
+    fn has_whole(&self, frames: &[u64]) -> bool {
+        let is_whole = |is, &frame: &u64| is | self.of.is_whole(self.offset(frame));
+        frames.iter().fold(false, is_whole)
+    }
+
+    /// Whether a frame is free, and its block is not in use as a whole.
+    #[cold]
+    fn is_free(&self, frame: u64) -> bool {
+        let Some(n) = self.number(frame) else {
+            return false;
+        };
+        let block = self.of.find(n / FRAMES);
+        block.is_some_and(|b| !b.is_intact()) && self.of.map(n / FRAMES).is_free(n % FRAMES)
     }
 
     /// Gives back `frames` frames from `start` on, which are parts of what was taken.
@@ -59,25 +97,21 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
 
     /// Gives whole blocks back. The map of one that was never broken up is not touched.
     fn give_wholes(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
-        for &frame in frames {
-            self.of.fetch_block(self.offset(frame));
-        }
         let mut result = Ok(());
         let mut given = 0;
         let untaints = i32::from(mt != MOVABLE);
         for &frame in frames {
             let n = self.offset(frame);
-            let own = self.of.of_block(n).filter(|(b, _)| b.is_intact_of(mt));
+            let own = self.of.intact_of(n, mt);
             let Some((b, whole)) = own.filter(|_| n.is_multiple_of(FRAMES.into())) else {
                 result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
                 continue;
             };
-            b.set_intact(false);
-            b.give(mt, FRAMES);
+            b.give_whole(mt);
             given += 1;
             let i = (n / u64::from(FRAMES)) as u32;
             whole.whole.set(i % FRAMES);
-            if !whole.count(1, -untaints) {
+            if untaints > 0 || !whole.count_one() {
                 self.gigabytes().count(i / FRAMES, 1, -untaints);
             }
         }
@@ -86,22 +120,25 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         result
     }
 
-    /// Gives single frames back. Most only count.
-    fn give_singles(&mut self, frames: &[u64], mt: usize) -> Result<(), GiveError> {
-        for &frame in frames.iter().take(AHEAD) {
-            self.of.fetch(self.offset(frame));
+    /// Gives single frames back. Most only count. Lines of `next` are fetched on the way.
+    fn give_singles(&mut self, frames: &[u64], next: &[u64], mt: usize) -> Result<(), GiveError> {
+        // As many of them as stay beside them this time stayed beside others the last time: their lines were fetched then.
+        for &frame in frames.iter().take(AHEAD).skip(next.len()) {
+            self.of.fetch(self.offset(frame), mt);
         }
         let mut result = Ok(());
         let mut done = 0;
         loop {
             if (0..TYPES).all(|mt| self.awaited(mt) == 0) {
-                done += self.count_singles(frames.get(done..).unwrap_or(&[]), mt);
+                done += self.count_singles(frames.get(done..).unwrap_or(&[]), next, mt);
             }
             let Some(&frame) = frames.get(done) else {
                 return result;
             };
-            if let Some(&later) = frames.get(done + AHEAD) {
-                self.of.fetch(self.offset(later));
+            let ahead = done + AHEAD;
+            let later = frames.get(ahead);
+            if let Some(&later) = later.or_else(|| next.get(ahead - frames.len())) {
+                self.of.fetch(self.offset(later), mt);
             }
             result = result.and(self.give_single(frame, mt));
             done += 1;
@@ -112,11 +149,14 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     ///
     /// Nothing that it calls has the engine, so where the tables are stays in registers.
     #[inline(never)]
-    fn count_singles(&mut self, frames: &[u64], mt: usize) -> usize {
+    fn count_singles(&mut self, frames: &[u64], next: &[u64], mt: usize) -> usize {
         let later = frames.get(AHEAD..).unwrap_or(&[]);
+        let next = next
+            .get(AHEAD.saturating_sub(frames.len())..)
+            .unwrap_or(&[]);
         let (mut done, mut kept) = (0, 0);
         for (&frame, &later) in frames.iter().zip(later) {
-            self.of.fetch(self.offset(later));
+            self.of.fetch(self.offset(later), mt);
             let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
                 break;
             };
@@ -124,7 +164,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             done += 1;
         }
         if done == later.len() {
+            let mut next = next.iter();
             for &frame in &frames[done..] {
+                if let Some(&next) = next.next() {
+                    self.of.fetch(self.offset(next), mt);
+                }
                 let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
                     break;
                 };
@@ -141,7 +185,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     fn give_single(&mut self, frame: u64, mt: usize) -> Result<(), GiveError> {
         let n = self.offset(frame);
         let Some(is_kept) = self.of.count(n, mt) else {
-            return self.give_block(frame, Order::ZERO, mt);
+            self.give_block(frame, Order::ZERO, mt)?;
+            self.of.grant(n, mt);
+            return Ok(());
         };
         self.bins.count_kept(is_kept.into());
         self.count_free(1);
@@ -186,7 +232,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             return Ok(());
         }
         let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
-        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(is));
+        let is = |is: fn(&Block) -> bool| (i..last).any(|i| self.of.find(i).is_none_or(|b| is(&b)));
         if is(|b| b.absent() > 0) {
             return Err(GiveError::NoMemory(at));
         }

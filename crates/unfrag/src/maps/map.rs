@@ -2,7 +2,7 @@
 
 use super::sizes::FRAMES;
 use crate::frame::Order;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout, transmute_mut};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute_mut, transmute_ref};
 
 /// Runs of this order are broken up for single frames only where nothing smaller is near.
 const SMALL: u8 = 3;
@@ -13,7 +13,7 @@ const WORD: u32 = u64::BITS;
 const WORD_ORDER: u8 = WORD.trailing_zeros() as u8;
 
 /// Which of 512 frames, or pageblocks, are free. `1` is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct Map([u64; (FRAMES / WORD) as usize]);
 
@@ -80,10 +80,12 @@ impl Map {
         set(&mut words[at], frame)
     }
 
-    /// Clears the bits that are clear in another map.
-    #[inline]
-    pub fn keep(&mut self, other: &Map) {
-        self.0.iter_mut().zip(&other.0).for_each(|(w, o)| *w &= o);
+    /// Whether the bit of a frame is set in the maps of a gigabyte, by the last bits of its number.
+    #[inline(always)]
+    pub fn has(maps: &[Map; FRAMES as usize], frame: u64) -> bool {
+        let words: &[u64; (FRAMES * FRAMES / WORD) as usize] = transmute_ref!(maps);
+        words[(frame / u64::from(WORD)) as usize % words.len()] >> (frame % u64::from(WORD)) & 1
+            == 1
     }
 
     /// Clears set bits, as many as there is room in `out`, and writes `base` plus their numbers there: those that are in no
@@ -109,6 +111,25 @@ impl Map {
     #[inline]
     pub fn take_lowest(&mut self, base: u64, out: &mut [u64]) -> usize {
         self.take_bits(base, out, |word| word)
+    }
+
+    /// Clears set bits, the lowest first, as long as `f` takes their numbers; those of `marks` as well.
+    #[inline(always)]
+    pub fn take_each(&mut self, marks: &mut Map, mut f: impl FnMut(u32) -> bool) {
+        let words = self.0.iter_mut().zip(&mut marks.0);
+        for (first, (word, mark)) in (0..).step_by(WORD as usize).zip(words) {
+            let mut left = *word;
+            while left != 0 && f(first + left.trailing_zeros()) {
+                left &= left - 1;
+            }
+            let all_taken = left == 0;
+            if left != *word {
+                (*word, *mark) = (left, *mark & left);
+            }
+            if !all_taken {
+                break;
+            }
+        }
     }
 
     /// Clears the lowest of those set bits of each word that `of` says.

@@ -16,7 +16,7 @@
 //!   use may be freed by itself; and memory may be added at any time. **So is one that is no memory**, where a block is partly
 //!   memory: it is neither given back nor added twice.
 //!
-//! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `whole`, `gigabyte`: whole free
+//! - `sizes`, `map`: 512 bits. `tables`: those of a gigabyte, and the directory of them. `block`: the record of a pageblock; `credit`: how many frames come back without a look at it. `bins`: blocks by type and fullness. `whole`, `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking. `give`: giving back.
 //! - `error`: why frames are refused. `absent`: adding and removing memory. `apart`: what is set apart to be emptied; `runs`: the cheapest run of blocks. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`memory`](crate::memory) has engines for many CPUs.
 //!
@@ -28,6 +28,7 @@ mod absent;
 mod apart;
 mod bins;
 mod block;
+mod credit;
 mod engine;
 mod error;
 mod free_blocks;

@@ -120,9 +120,9 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             let found = if order >= BLOCK_ORDER {
                 let blocks = i..i + Order(order.0 - BLOCK_ORDER.0).frames();
                 let mut all = blocks.map(|i| self.of.find(i));
-                all.all(|b| b.is_some_and(Block::is_whole)).then_some(0)
+                all.all(|b| b.is_some_and(|b| b.is_whole())).then_some(0)
             } else {
-                let usable = |b: &&Block| b.free() > 0 && !b.is_apart();
+                let usable = |b: &Block| b.free() > 0 && !b.is_apart();
                 let part = (reach - start).min(FRAMES.into()) as u32;
                 let run = self.of.find(i).filter(usable);
                 let run = run.and_then(|_| self.of.map(i).first_run(order));

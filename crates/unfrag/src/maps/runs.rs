@@ -30,15 +30,16 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         let tables = self.of.get(g)?;
         let first = g * FRAMES;
         let mut best: Option<(u32, u32)> = None;
-        for (run, start) in tables.runs(blocks).zip((first..).step_by(blocks as usize)) {
-            let can = |b: &Block| {
+        for start in (first..first + FRAMES).step_by(blocks as usize) {
+            let run = tables.records(start - first, blocks);
+            let can = |b: Block| {
                 let waits = seek.not_waiting && b.is_waiting();
                 b.can_be_emptied() && b.absent() == 0 && !b.is_apart() && !waits
             };
-            if !run.iter().all(can) {
+            if !run.clone().all(can) {
                 continue;
             }
-            let used = run.iter().map(|b| b.in_use()).sum::<u32>();
+            let used = run.map(|b| b.in_use()).sum::<u32>();
             let is_wanted = used <= seek.most && (used > 0 || !seek.in_use_only);
             if is_wanted && best.is_none_or(|(least, _)| used < least) {
                 best = Some((used, start));
@@ -68,12 +69,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     fn take_in_full_run(&mut self, order: Order, huge: Order) -> Option<Pfn> {
         let blocks = run_blocks(huge).filter(|_| order < BLOCK_ORDER)?;
         let used_of = |i: u32| {
-            let run = self.of.of(i / FRAMES).runs(blocks);
-            let run = run.skip((i % FRAMES / blocks) as usize).take(1);
-            let of_run = || run.clone().flatten();
+            let first = i % FRAMES / blocks * blocks;
+            let run = self.of.of(i / FRAMES).records(first, blocks);
             // One that cannot be emptied is as good as full.
-            let stays = of_run().any(|b| !b.can_be_emptied() || b.is_waiting());
-            let used = of_run().map(Block::in_use).sum::<u32>();
+            let stays = run.clone().any(|b| !b.can_be_emptied() || b.is_waiting());
+            let used = run.map(|b| b.in_use()).sum::<u32>();
             if stays { u32::MAX } else { used }
         };
         let has_run = |&i: &u32| self.of.map(i).find_run(order).is_some();

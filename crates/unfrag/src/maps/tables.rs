@@ -4,8 +4,9 @@
 //! Invariant: a block that is in a bin, and a gigabyte that is, have tables.
 
 use super::block::Block;
+use super::credit::Credit;
 use super::map::Map;
-use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER};
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE};
 use super::whole::Whole;
 use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
@@ -13,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 /// Blocks of a gigabyte.
 const BLOCKS: usize = FRAMES as usize;
 
-/// The tables of a gigabyte, of which some or all is memory: 0.173 bytes a frame.
+/// The tables of a gigabyte, of which some or all is memory: 0.175 bytes a frame.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C, align(64))]
 pub(super) struct Tables {
@@ -21,6 +22,7 @@ pub(super) struct Tables {
     /// Maps of absent frames, for the blocks that are partly memory.
     pub absent: [Map; ABSENT],
     pub whole: Whole,
+    credits: [Credit; BLOCKS],
     blocks: [Block; BLOCKS],
 }
 
@@ -43,8 +45,9 @@ fn skip(supply: &[u64]) -> usize {
 }
 
 impl Tables {
-    /// Tables in the first words of `supply`, if there are enough: of a gigabyte without memory.
-    fn new<'m>(supply: &mut &'m mut [u64]) -> Option<&'m mut Tables> {
+    /// Tables in the first words of `supply`, if there are enough: of a gigabyte whose blocks are all alike, and none of which
+    /// is known to be free as a whole.
+    fn new<'m>(supply: &mut &'m mut [u64], map: Map, block: Block) -> Option<&'m mut Tables> {
         if !fits(supply, 1) {
             return None;
         }
@@ -53,10 +56,11 @@ impl Tables {
         let (own, rest) = words.split_at_mut(WORDS);
         *supply = rest;
         let tables = Tables::mut_from_bytes(own.as_mut_bytes()).ok()?;
-        tables.maps.fill(Map::EMPTY);
+        tables.maps.fill(map);
         tables.absent.fill(Map::EMPTY);
         tables.whole = Whole::EMPTY;
-        tables.blocks.fill(Block::NO_MEMORY);
+        tables.credits.fill(Credit::NONE);
+        tables.blocks.fill(block);
         Some(tables)
     }
 
@@ -66,19 +70,78 @@ impl Tables {
     }
 
     /// Its blocks and their maps.
-    pub fn blocks(&self) -> impl Iterator<Item = (&Block, &Map)> {
-        self.blocks.iter().zip(&self.maps)
+    pub fn blocks(&self) -> impl Iterator<Item = (Block, &Map)> {
+        self.records(0, FRAMES).zip(&self.maps)
     }
 
-    /// Aligned runs of so many blocks, a power of two.
-    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = &[Block]> + Clone {
-        self.blocks.chunks_exact(blocks as usize)
+    /// So many blocks of it.
+    pub fn records(&self, first: u32, blocks: u32) -> impl Iterator<Item = Block> + Clone {
+        let own = self.blocks.iter().zip(&self.credits);
+        let own = own.skip(first as usize).take(blocks as usize);
+        own.map(|(block, credit)| credit.settled(*block))
     }
 
     /// A block, by the last bits of its number.
     #[inline]
+    pub fn block(&self, i: u32) -> Block {
+        let at = (i % FRAMES) as usize;
+        self.credits[at].settled(self.blocks[at])
+    }
+
+    /// The same, to change it.
+    #[inline]
     pub fn block_mut(&mut self, i: u32) -> &mut Block {
-        &mut self.blocks[(i % FRAMES) as usize]
+        self.parts_mut((i % FRAMES) as usize).0
+    }
+
+    /// Takes whole free blocks, as many as there is room in `out`, the lowest first, and writes where they begin there:
+    /// `base` is where the gigabyte does. Returns how many, and whether they have been [counted](Whole::count).
+    #[inline]
+    pub fn take_wholes(&mut self, base: u64, out: &mut [u64], mt: usize) -> (usize, bool) {
+        let (blocks, whole) = (&mut self.blocks, &mut self.whole);
+        let mut slots = out.iter_mut();
+        whole.whole.take_each(&mut whole.reported, |i| {
+            let Some(slot) = slots.next() else {
+                return false;
+            };
+            // It is in no bin, and so has no credit.
+            blocks[(i % FRAMES) as usize].use_whole(mt);
+            *slot = base + u64::from(i) * u64::from(FRAMES);
+            true
+        });
+        let left = slots.len();
+        let got = out.len() - left;
+        (got, whole.count(-(got as i32), 0))
+    }
+
+    /// A block, to change it, and its map.
+    #[inline]
+    fn parts_mut(&mut self, at: usize) -> (&mut Block, &mut Map) {
+        let (block, credit) = (&mut self.blocks[at], &mut self.credits[at]);
+        if *credit != Credit::NONE {
+            *block = credit.settled(*block);
+            *credit = Credit::NONE;
+        }
+        (block, &mut self.maps[at])
+    }
+
+    /// Whether the credits of its blocks are as their records allow.
+    pub fn has_right_credits(&self) -> bool {
+        let mut all = self.credits.iter().zip(&self.blocks);
+        all.all(|(credit, block)| credit.is_right(block))
+    }
+
+    /// As [`Directory::count`], for a frame of a block that has no credit; it is granted some.
+    #[inline(never)]
+    fn count(&mut self, at: usize, frame: u64, mt: usize) -> Option<bool> {
+        let (block, _) = self.parts_mut(at);
+        let counts = block.only_counts(mt) && Map::set_of(&mut self.maps, frame);
+        counts.then(|| {
+            let block = &mut self.blocks[at];
+            block.give(mt, 1);
+            self.credits[at] = Credit::of(block, mt);
+            block.is_kept()
+        })
     }
 
     fn words_mut(&mut self) -> Option<&mut [u64]> {
@@ -183,35 +246,66 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     #[inline(always)]
     pub fn count(&mut self, frame: u64, mt: usize) -> Option<bool> {
         let (tables, at) = self.at(frame)?;
-        let block = &mut tables.blocks[at];
-        let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
-        counts.then(|| {
-            block.give(mt, 1);
-            block.is_kept()
+        let credit = &mut tables.credits[at];
+        if !credit.has(mt) {
+            return tables.count(at, frame, mt);
+        }
+        // A credit is of a block of its type.
+        Map::set_of(&mut tables.maps, frame).then(|| {
+            credit.spend();
+            mt != MOVABLE
         })
     }
 
-    /// The block of a frame, by its number in the span, and the whole free ones of its gigabyte.
+    /// The tables of the gigabyte of a frame, by its number in the span: any number will do.
     #[inline(always)]
-    pub fn of_block(&mut self, frame: u64) -> Option<(&mut Block, &mut Whole)> {
-        let (tables, at) = self.at(frame)?;
-        Some((&mut tables.blocks[at], &mut tables.whole))
+    fn around(&self, frame: u64) -> Option<&Tables> {
+        let g = usize::try_from(frame >> LARGEST_ORDER.0).ok()?;
+        self.of.as_ref().get(g)?.0.as_deref()
     }
 
-    /// Has the lines of a frame's block and map in the cache soon.
+    /// Whether the bit of a frame is set in its map, by its number in the span.
     #[inline(always)]
-    pub fn fetch(&mut self, frame: u64) {
+    pub fn has_bit(&self, frame: u64) -> bool {
+        let tables = self.around(frame);
+        tables.is_some_and(|tables| Map::has(&tables.maps, frame))
+    }
+
+    /// Whether the block of a frame is free as a whole, by its number in the span.
+    #[inline(always)]
+    pub fn is_whole(&self, frame: u64) -> bool {
+        let at = (frame >> BLOCK_ORDER.0) as u32 % FRAMES;
+        let tables = self.around(frame);
+        tables.is_some_and(|tables| tables.whole.whole.is_free(at))
+    }
+
+    /// The block of a frame, by its number in the span, if it is [in use as a whole](Block::is_intact_of), so that it has no
+    /// credit; and the whole free ones of its gigabyte.
+    #[inline(always)]
+    pub fn intact_of(&mut self, frame: u64, mt: usize) -> Option<(&mut Block, &mut Whole)> {
+        let (tables, at) = self.at(frame)?;
+        let block = &mut tables.blocks[at];
+        block.is_intact_of(mt).then_some((block, &mut tables.whole))
+    }
+
+    /// Has what [`count`](Self::count) needs of a frame in the cache soon: the line of its map, and its block, if that has no
+    /// credit.
+    #[inline(always)]
+    pub fn fetch(&mut self, frame: u64, mt: usize) {
         if let Some((tables, at)) = self.at(frame) {
             prefetch(&tables.maps[at]);
-            prefetch(&tables.blocks[at]);
+            if !tables.credits[at].has(mt) {
+                prefetch(&tables.blocks[at]);
+            }
         }
     }
 
-    /// The same for its block alone.
-    #[inline(always)]
-    pub fn fetch_block(&mut self, frame: u64) {
+    /// Grants the block of a frame, by its number in the span, what it may be granted.
+    #[inline]
+    pub fn grant(&mut self, frame: u64, mt: usize) {
         if let Some((tables, at)) = self.at(frame) {
-            prefetch(&tables.blocks[at]);
+            let (block, _) = tables.parts_mut(at);
+            tables.credits[at] = Credit::of(block, mt);
         }
     }
 
@@ -219,26 +313,38 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     #[inline]
     pub fn block_and_map(&mut self, i: u32) -> Option<(&mut Block, &mut Map)> {
         let tables = self.get_mut(i / FRAMES)?;
-        let at = (i % FRAMES) as usize;
-        Some((&mut tables.blocks[at], &mut tables.maps[at]))
+        Some(tables.parts_mut((i % FRAMES) as usize))
     }
 
     /// A block, if its gigabyte has tables.
     #[inline]
-    pub fn find(&self, i: u32) -> Option<&Block> {
-        Some(&self.get(i / FRAMES)?.blocks[(i % FRAMES) as usize])
+    pub fn find(&self, i: u32) -> Option<Block> {
+        Some(self.get(i / FRAMES)?.block(i))
     }
 
     /// A block whose gigabyte has tables.
     #[inline]
-    pub fn block(&self, i: u32) -> &Block {
-        &self.of(i / FRAMES).blocks[(i % FRAMES) as usize]
+    pub fn block(&self, i: u32) -> Block {
+        self.of(i / FRAMES).block(i)
     }
 
     /// The same, to change it.
     #[inline]
     pub fn block_mut(&mut self, i: u32) -> &mut Block {
-        &mut self.of_mut(i / FRAMES).blocks[(i % FRAMES) as usize]
+        self.of_mut(i / FRAMES).block_mut(i)
+    }
+
+    /// The next one of such a block's bin.
+    #[inline]
+    pub fn next(&self, i: u32) -> u32 {
+        self.of(i / FRAMES).blocks[(i % FRAMES) as usize].next
+    }
+
+    /// Changes the links of such a block, which are no part of what a credit relies on.
+    #[inline]
+    pub fn link(&mut self, i: u32, change: impl FnOnce(&mut u32, &mut u32)) {
+        let block = &mut self.of_mut(i / FRAMES).blocks[(i % FRAMES) as usize];
+        change(&mut block.next, &mut block.prev);
     }
 
     /// The map of such a block.
@@ -254,11 +360,24 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
     }
 
     /// All blocks of the gigabytes with tables: their numbers, records and maps.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, &Block, &Map)> {
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, Block, &Map)> {
         self.all().flat_map(|(g, tables)| {
             let own = (g * FRAMES..).zip(tables.blocks());
             own.map(|(i, (block, map))| (i, block, map))
         })
+    }
+
+    /// Gives a gigabyte without tables some out of `supply`: then all of it is free memory. False, if it has some, or if there
+    /// are too few words.
+    pub fn make_free(&mut self, g: u32, supply: &mut &'m mut [u64]) -> bool {
+        let Some(entry) = self.of.as_mut().get_mut(g as usize) else {
+            return false;
+        };
+        if entry.0.is_some() {
+            return false;
+        }
+        entry.0 = Tables::new(supply, Map::FULL, Block::FREE);
+        entry.0.is_some()
     }
 
     /// Gives a gigabyte tables out of `supply`, if it has none. False, if there are too few words.
@@ -267,7 +386,7 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
             return false;
         };
         if entry.0.is_none() {
-            entry.0 = Tables::new(supply);
+            entry.0 = Tables::new(supply, Map::EMPTY, Block::NO_MEMORY);
         }
         entry.0.is_some()
     }

@@ -46,6 +46,11 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     pub fn validate(&mut self) -> Result<(), Broken> {
         self.validate_absent()?;
         let (mut free, mut whole, mut binned, mut kept) = (0, 0, 0, 0);
+        for (g, tables) in self.of.all() {
+            if !tables.has_right_credits() {
+                return Err(Broken::Count(self.frame(g * GIGABYTE)));
+            }
+        }
         for (i, b, map) in self.of.blocks() {
             let at = self.frame(i * FRAMES);
             let says = if b.is_intact() { 0 } else { map.count() };

@@ -64,6 +64,14 @@ impl Whole {
         (self.free, self.tainted) = self.with(free, tainted);
     }
 
+    /// Counts one more free block, if the gigabyte stays in its bin with it; else nothing has changed.
+    #[inline(always)]
+    pub fn count_one(&mut self) -> bool {
+        let stays = !u32::from(self.free).is_multiple_of(FRAMES / BINS as u32);
+        self.free += u16::from(stays);
+        stays
+    }
+
     /// Counts free and tainted blocks, if the gigabyte stays in its bin with them; else nothing has changed.
     #[inline]
     pub fn count(&mut self, free: i32, tainted: i32) -> bool {

@@ -315,7 +315,7 @@ pub struct MemoryLayout {
 }
 
 impl MemoryLayout {
-    /// Words for the tables of one gigabyte: 0.173 bytes a frame.
+    /// Words for the tables of one gigabyte: 0.175 bytes a frame.
     pub const GIGABYTE: usize = EngineLayout::GIGABYTE;
 
     /// The room for a configuration. As much as there can be, for one that needs more.

@@ -2,8 +2,8 @@
 //! gives without a lock.
 //!
 //! A `Local` keeps free frames in arrays, one for each type and each order that is frequent. An allocation pops, a free
-//! pushes. An empty array is refilled by half, a full one drained but for a quarter, in one batch under a shard's lock: the
-//! lock, the watermark and the misses of the maps are paid once for up to 96 frames. The maps take what a `Local` keeps as in
+//! pushes. An empty array is refilled by half, a full one drained but for a quarter (seven eighths of the few blocks of order 9), in
+//! one batch under a shard's lock: the lock, the watermark and the misses of the maps are paid once for up to 96 frames. The maps take what a `Local` keeps as in
 //! use; so a frame that is freed twice is found when the batch with it is given back.
 //!
 //! When memory is short, whoever finds nothing drains what all others keep: see [`local`](crate::local).

@@ -130,12 +130,14 @@ impl<R: RawMutex> Memory<'_, R> {
             let is_low = is_low != (from.below != u64::MAX);
             for i in 0..count {
                 // Down from the last shard, for what cannot be moved; up from home, for what can.
-                let i = if mt == MigrateType::Movable {
-                    (from.home + i) % count
-                } else {
-                    count - 1 - i
+                let i = match from.home.wrapping_add(i) {
+                    _ if mt != MigrateType::Movable => count - 1 - i,
+                    i if i < count => i,
+                    i => i.wrapping_sub(count),
                 };
-                let span = &self.spans()[i];
+                let Some(span) = self.spans().get(i) else {
+                    continue;
+                };
                 if usize::from(span.node) != node
                     || span.is_low != is_low
                     || !from.may(span.start, span.node)
@@ -168,13 +170,25 @@ impl<R: RawMutex> Memory<'_, R> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
+        self.give_beside(blocks, &[], order, mt).0
+    }
+
+    /// The same for blocks that were kept beside some others, which are given back next. Also returns whether one of those is
+    /// free in the same shards, as [`Engine::give_beside`](crate::maps::Engine::give_beside) says.
+    pub(crate) fn give_beside(
+        &self,
+        blocks: &mut [u64],
+        kept: &[u64],
+        order: Order,
+        mt: MigrateType,
+    ) -> (Result<(), GiveError>, bool) {
         if blocks.is_empty() {
-            return Ok(());
+            return (Ok(()), false);
         }
         if self.spans().len() == 1 {
-            return self.counted(0, |e| e.give(blocks, order, mt));
+            return self.counted(0, |e| e.give_beside(blocks, kept, order, mt));
         }
-        let mut result = Ok(());
+        let (mut result, mut one_is_free) = (Ok(()), false);
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
             let Some(shard) = self.shard_of(first) else {
@@ -185,9 +199,12 @@ impl<R: RawMutex> Memory<'_, R> {
             let n = self.spans()[shard].gather(rest);
             let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n);
             rest = others;
-            result = result.and(self.counted(shard, |e| e.give(of_shard, order, mt)));
+            let (given, is_free) =
+                self.counted(shard, |e| e.give_beside(of_shard, kept, order, mt));
+            result = result.and(given);
+            one_is_free |= is_free;
         }
-        result
+        (result, one_is_free)
     }
 
     /// Takes the `frames` frames from `start` on, if all of them are free, for requests of a type: for a device, a firmware, or

@@ -461,3 +461,39 @@ fn a_search_in_vain_hides_nothing_that_comes_later() {
     println!("first {:?}, then {again:?}", first.0);
     e.validate().expect("a sound state");
 }
+
+/// Memory is the same whether it is added in one piece or in several, of whole gigabytes or of parts of them.
+#[test]
+fn memory_may_be_added_in_any_pieces() {
+    const END: u64 = (3 << 18) + 777;
+    let all: Vec<_> = [
+        vec![5, END],
+        vec![5, 1 << 18, 2 << 18, END],
+        vec![5, 1 << 17, 3 << 17, 5 << 17, END],
+    ]
+    .iter()
+    .map(|ends| {
+        let (mut e, mut words) = engine(4 << 18);
+        for piece in ends.windows(2) {
+            assert_eq!(
+                e.add(Pfn(piece[0]), piece[1] - piece[0], &mut words),
+                Ok(())
+            );
+            e.validate().expect("a sound state");
+        }
+        for at in [5, (1 << 18) - 1, 1 << 18, 2 << 18, END - 1] {
+            let again = e.add(Pfn(at), 1 << 17, &mut words);
+            assert_eq!(again, Err(GiveError::Present(Pfn(at))));
+        }
+        let around = e.add(Pfn(0), 4 << 18, &mut words);
+        assert!(matches!(around, Err(GiveError::Present(_))));
+        assert_eq!((e.present(), e.free_frames()), (END - 5, END - 5));
+        let mut out = [0; 3];
+        assert_eq!(e.take(&mut out, Order(18), MigrateType::Movable, false), 2);
+        out.sort_unstable();
+        assert_eq!(out, [0, 1 << 18, 2 << 18]);
+        (e.counts(), e.free_blocks())
+    })
+    .collect();
+    assert!(all.iter().all(|one| *one == all[0]));
+}

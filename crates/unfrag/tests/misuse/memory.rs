@@ -1,6 +1,6 @@
 //! Memory that many CPUs share, and what each of them has.
 
-use crate::support::{add, started};
+use crate::support::{add, full, started};
 use unfrag::maps::GiveError::{
     self, InUse, NoFrames, NoMemory, NoTables, NotABlock, NotTaken, Present, TooManyHoles,
 };
@@ -532,4 +532,26 @@ fn a_double_free_on_one_cpu_is_found_with_its_batch() {
             }
         }
     }
+}
+
+/// A frame of a block that is in use as a whole is not taken for one that was freed before, though the block's map, which nobody
+/// has touched, says so.
+#[test]
+fn a_part_of_a_whole_block_is_freed_once_and_no_more() {
+    let s: Memory<Lock> = full(MemoryConfig::new(Pfn(0), 1 << 18).with_locals(1));
+    let mut l = s.local().expect("a local");
+    let all: Vec<u64> = (0..300)
+        .map(|_| l.alloc(Order(9), MOV).expect("memory").0)
+        .collect();
+    for p in &all {
+        assert_eq!(free(&mut l, p + 7, 0), Ok(()));
+    }
+    // The second copy of one stays in the array when the batch with the first one is given back.
+    let twice = all[290] + 7;
+    let again = all.iter().map(|p| p + 8).chain([twice]);
+    let errors: Vec<GiveError> = again.filter_map(|p| free(&mut l, p, 0).err()).collect();
+    let errors: Vec<GiveError> = errors.into_iter().chain(l.flush().err()).collect();
+    assert_eq!(errors, [NotTaken(Pfn(twice))]);
+    assert_eq!(s.counts().free, (1 << 18) - 300 * 510);
+    s.validate().expect("a sound state");
 }
