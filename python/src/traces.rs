@@ -14,6 +14,7 @@ use unfrag_lab::error::Result;
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::profile::{self as lab_profile, Identity, Profile};
+use unfrag_lab::report::window::COUNTED_FROM;
 use unfrag_lab::slab as lab_slab;
 use unfrag_lab::summary as lab_summary;
 use unfrag_lab::wakes::{self as lab_wakes, flame};
@@ -26,8 +27,6 @@ use unfrag_slab::{Design, FirstAttempt, Rules};
 const TOP: usize = 10;
 /// Holders that are shown.
 const HOLDERS: usize = 12;
-/// What begins at page flags before a window.
-const BEGINS: &str = "Events before it are read, but not counted, from";
 
 /// What a trace alone tells.
 #[pyfunction]
@@ -46,7 +45,7 @@ pub fn summary(
             .map_err(|e| e.about(&path))?;
         let covered = streamed.covered.as_ref();
         let text = lab_summary::text::render(&found, TOP, &screen());
-        let text = Text(below_window(covered, BEGINS, &text));
+        let text = Text(below_window(covered, COUNTED_FROM, &text));
         Answer::new(&Within::of(covered, &found), text)
     })
 }
@@ -72,7 +71,7 @@ pub fn blame(
             intervals: MOMENTS,
         };
         let text = lab_blame::text::render(&found, rows, &escaped_path(&path), &screen());
-        let text = below_window(covered, BEGINS, &text);
+        let text = below_window(covered, COUNTED_FROM, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,
             view: Box::new(Blamed { text, found }),
@@ -111,7 +110,7 @@ pub fn wakes(
             .map_err(|e| e.about(&path))?;
         let covered = streamed.covered.as_ref();
         let text = lab_wakes::text::render(&found, HOLDERS, &escaped_path(&path), &screen());
-        let text = below_window(covered, BEGINS, &text);
+        let text = below_window(covered, COUNTED_FROM, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,
             view: Box::new(Woken { text, found }),

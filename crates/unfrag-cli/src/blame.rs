@@ -13,13 +13,11 @@ use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::blame::{blame, svg, text};
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
+use unfrag_lab::report::window::COUNTED_FROM;
 use unfrag_linux::segments::Beginning;
 
 /// Holders that are shown if no other number is asked for.
 pub const HOLDERS: usize = 12;
-
-/// What begins at page flags before a window.
-pub const BEGINS: &str = "Events before it are read, but not counted, from";
 
 /// Say who holds the kernel memory that breaks up huge pages, by program and purpose, by day and by hour
 ///
@@ -104,7 +102,7 @@ pub fn run(args: &Args) -> Result<()> {
             intervals: if args.all { usize::MAX } else { MOMENTS },
         };
         let text = text::render(&found, rows, &file, &console.screen());
-        console.print(below_line(covered, BEGINS, &text))?;
+        console.print(below_line(covered, COUNTED_FROM, &text))?;
     }
     if let Some(to) = &args.svg {
         say_line(format!("wrote {}", name_of(to)));

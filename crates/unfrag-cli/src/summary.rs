@@ -1,6 +1,6 @@
 //! `unfrag summary`: what a trace alone tells, without snapshots; with other questions of the same recording beside it.
 
-use crate::blame::{BEGINS, HOLDERS};
+use crate::blame::HOLDERS;
 use crate::failure::{Failure, Result};
 use crate::inputs::shell_word;
 use crate::no_kernel::NoKernel;
@@ -14,6 +14,7 @@ use unfrag_lab::blame::text::{MOMENTS, Rows};
 use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::profile::{self, Identity};
+use unfrag_lab::report::window::COUNTED_FROM;
 use unfrag_lab::summary::text;
 use unfrag_lab::together::{Answers, Questions, ask};
 use unfrag_linux::segments::{Beginning, Window};
@@ -123,7 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
         (true, false) => print_json(&Within::of(covered, &answers.summary)),
         (false, _) => {
             let text = rendered(&answers, &args.file, args.top);
-            print(below_line(covered, BEGINS, &text))
+            print(below_line(covered, COUNTED_FROM, &text))
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::window::{WindowArgs, Within, below_line};
 use std::path::Path;
 use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
+use unfrag_lab::report::window::COUNTED_FROM;
 use unfrag_lab::wakes::{flame, text, wakes};
 use unfrag_linux::segments::Beginning;
 
@@ -52,7 +53,7 @@ pub(super) fn run(args: &Asked<'_>, console: &Console) -> Result<()> {
         console.print_json(&Within::of(covered, &found))?;
     } else {
         let text = text::render(&found, args.top, &shell_word(args.file), &console.screen());
-        console.print(below_line(covered, super::BEGINS, &text))?;
+        console.print(below_line(covered, COUNTED_FROM, &text))?;
     }
     if let Some(to) = args.svg {
         say_line(format!("wrote {}", name_of(to)));

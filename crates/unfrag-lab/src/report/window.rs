@@ -7,6 +7,9 @@ use super::screen::Text;
 use serde::Serialize;
 use unfrag_linux::segments::{Covered, CoveredData};
 
+/// What is said of events before a window, before the moment from which on they are read.
+pub const COUNTED_FROM: &str = "Events before it are read, but not counted, from";
+
 /// An answer as JSON, with the window that it is about, if one was chosen.
 #[derive(Serialize)]
 pub struct Within<'a, T> {

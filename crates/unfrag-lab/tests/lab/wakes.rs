@@ -552,6 +552,9 @@ fn a_program_that_calls_itself_kcompactd_is_none() {
     made.at(0).wakes_kswapd("driver", 3, "GFP_KERNEL");
     made.kswapd_runs(1, 11);
     let mut rec = {
+        let order = [("nid", 0), ("order", 3)];
+        made.at(19)
+            .event("driver", "mm_compaction_wakeup_kcompactd", &order);
         made.at(20).switch(0, 4242);
         made.at(520).switch(4242, 0);
         made.at(600).switch(0, 2);
