@@ -164,8 +164,11 @@ fn what_is_no_process_with_memory_is_refused() {
     fails(&["frames", "no-such-group"], 1, &["nor a cgroup", "help:"]);
     let whole = fs::read_to_string(process.join("status")).unwrap();
     let write = |text: &str| fs::write(process.join("status"), text).unwrap();
-    write("Name:\tkthreadd\nState:\tS (sleeping)\n");
+    write("Name:\tkcompactd0\nState:\tS (sleeping)\nPPid:\t2\n");
     fails(&asked, 1, &["a thread of the kernel", "unfrag account"]);
+    // It has given its memory back, and is about to be gone.
+    write("Name:\tending\nState:\tR (running)\nPPid:\t1\n");
+    fails(&asked, 1, &["ended while it was read"]);
     write("Name:\tgone\nState:\tZ (zombie)\n");
     fails(&asked, 1, &["has ended"]);
     write(&whole);
