@@ -82,6 +82,23 @@ impl View for Text {
     }
 }
 
+/// A view that is text, and a picture of what was found.
+pub struct Drawn<T> {
+    pub text: String,
+    pub found: T,
+    /// The picture, where there is one of it.
+    pub svg: fn(&T) -> Option<String>,
+}
+
+impl<T: Send + Sync> View for Drawn<T> {
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+    fn svg(&self) -> Option<String> {
+        (self.svg)(&self.found)
+    }
+}
+
 /// What an answer is drawn for as text.
 pub fn screen() -> Screen {
     Screen {

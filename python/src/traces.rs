@@ -2,7 +2,8 @@
 //! slab caches would hold.
 
 use crate::answer::{
-    Answer, GivenMoment, Text, View, Within, below_window, chosen, json, name_of, screen, window,
+    Answer, Drawn, GivenMoment, Text, View, Within, below_window, chosen, json, name_of, screen,
+    window,
 };
 use crate::work::run;
 use pyo3::exceptions::PyValueError;
@@ -17,7 +18,7 @@ use unfrag_lab::profile::{self as lab_profile, Identity, Profile};
 use unfrag_lab::report::window::COUNTED_FROM;
 use unfrag_lab::slab as lab_slab;
 use unfrag_lab::summary as lab_summary;
-use unfrag_lab::wakes::{self as lab_wakes, flame};
+use unfrag_lab::wakes::{self as lab_wakes, Wakes, flame};
 use unfrag_linux::Error;
 use unfrag_linux::input_text::escaped_path;
 use unfrag_linux::segments::Beginning;
@@ -74,23 +75,13 @@ pub fn blame(
         let text = below_window(covered, COUNTED_FROM, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,
-            view: Box::new(Blamed { text, found }),
+            view: Box::new(Drawn {
+                text,
+                found,
+                svg: |found: &Blame| Some(svg::render(found)),
+            }),
         })
     })
-}
-
-struct Blamed {
-    text: String,
-    found: Blame,
-}
-
-impl View for Blamed {
-    fn text(&self) -> String {
-        self.text.clone()
-    }
-    fn svg(&self) -> Option<String> {
-        Some(svg::render(&self.found))
-    }
 }
 
 /// Who has kswapd and kcompactd work, and who compacts.
@@ -113,24 +104,14 @@ pub fn wakes(
         let text = below_window(covered, COUNTED_FROM, &text);
         Ok(Answer {
             json: json(&Within::of(covered, &found))?,
-            view: Box::new(Woken { text, found }),
+            view: Box::new(Drawn {
+                text,
+                found,
+                // A flame graph, where it is known how long anything worked.
+                svg: |found: &Wakes| found.is_timed().then(|| flame::render(found)),
+            }),
         })
     })
-}
-
-struct Woken {
-    text: String,
-    found: lab_wakes::Wakes,
-}
-
-impl View for Woken {
-    fn text(&self) -> String {
-        self.text.clone()
-    }
-    /// A flame graph, where it is known how long anything worked.
-    fn svg(&self) -> Option<String> {
-        self.found.is_timed().then(|| flame::render(&self.found))
-    }
 }
 
 /// What a recorded command does to memory.

@@ -1,6 +1,6 @@
 //! Questions of what memory is used for: where it is, in how many frames it lies, how long large blocks last.
 
-use crate::answer::{Answer, GivenMoment, Text, View, Within, below_window, json, screen, window};
+use crate::answer::{Answer, Drawn, GivenMoment, Text, Within, below_window, json, screen, window};
 use crate::work::run;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,26 +48,13 @@ pub fn account(
         let text = account_text::render(&found, false, &screen());
         Ok(Answer {
             json: json(&Within::of(covered.as_ref(), &found))?,
-            view: Box::new(Accounted {
+            view: Box::new(Drawn {
                 text: below_window(covered.as_ref(), "", &text),
-                account: found.account,
+                found: found.account,
+                svg: |account: &Account| Some(svg::render(account)),
             }),
         })
     })
-}
-
-struct Accounted {
-    text: String,
-    account: Account,
-}
-
-impl View for Accounted {
-    fn text(&self) -> String {
-        self.text.clone()
-    }
-    fn svg(&self) -> Option<String> {
-        Some(svg::render(&self.account))
-    }
 }
 
 /// Whose memory it is.
