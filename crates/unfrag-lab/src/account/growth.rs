@@ -9,6 +9,7 @@ use super::uses::Use;
 use crate::error::{Error, Result};
 use crate::report::number::duration;
 use serde::Serialize;
+use unfrag_linux::segments::FIRST_DATE;
 
 /// Frames of a use more than before; negative if there are fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -98,8 +99,6 @@ pub fn answer(before: Option<&Look>, after: &Look) -> Result<Answer> {
 
 /// Seconds from one look to the other, where both tell it by clocks of one kind: dates, or the time since the host was started.
 fn between(before: &Look, after: &Look) -> Option<f64> {
-    // A host that was started so long ago there is none.
-    const FIRST_DATE: u64 = 1_000_000_000_000_000_000;
     let (was, is) = before.time.zip(after.time)?;
     let are_alike = (was >= FIRST_DATE) == (is >= FIRST_DATE);
     are_alike.then(|| (i128::from(is) - i128::from(was)) as f64 / 1e9)

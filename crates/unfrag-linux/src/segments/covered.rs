@@ -13,8 +13,8 @@ use crate::snapshots;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Dates are no earlier than this, and times of clocks that begin at boot no later: 2000-01-01.
-const FIRST_DATE: u64 = 946_684_800 * SECOND;
+/// Dates are no earlier than this, in nanoseconds since 1970, and times of clocks that begin at boot no later: 2000-01-01.
+pub const FIRST_DATE: u64 = 946_684_800 * SECOND;
 
 /// From when to when something was recorded: dates in nanoseconds since 1970, or times of its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::file::Wanted;
 use crate::recording::Recording;
 
-pub use covered::{Covered, CoveredData};
+pub use covered::{Covered, CoveredData, FIRST_DATE};
 pub use cut::{cut, keep, whole};
 pub use stream::{Open, WindowEvents};
 pub use window::{BOOT, Beginning, EPOCH_OFFSET, Extent, Moment, Window, list};
