@@ -37,4 +37,7 @@ impl PageFlags {
     pub(crate) const OF_ISOLATED: PageFlags = PageFlags::FREED
         .union(PageFlags::ACTIVE)
         .union(PageFlags::SWAPBACKED);
+
+    /// Used by a mapping since the last look.
+    pub(crate) const USED: PageFlags = PageFlags::MAPPED.union(PageFlags::YOUNG);
 }

@@ -1,7 +1,7 @@
 //! Counters that follow the flags of pages.
 //!
-//! Invariant: `nr_mapped` counts the pages that have [`PageFlags::MAPPED`]; `nr_aged` grows whenever one
-//! loses [`PageFlags::YOUNG`].
+//! Invariant: `nr_mapped` counts the pages that have [`PageFlags::MAPPED`], `nr_used` those of them that have
+//! [`PageFlags::YOUNG`] as well; `nr_aged` grows whenever one loses [`PageFlags::YOUNG`].
 
 use crate::frame::{FrameIx, Frames, PageFlags};
 
@@ -10,6 +10,8 @@ use crate::frame::{FrameIx, Frames, PageFlags};
 pub(crate) struct FlagCounts {
     /// Pages that a process maps.
     pub nr_mapped: u64,
+    /// Pages that were used by a mapping since the last look.
+    pub nr_used: u64,
     /// Times that a page lost [`PageFlags::YOUNG`].
     pub nr_aged: u64,
 }
@@ -19,8 +21,16 @@ impl FlagCounts {
     #[inline]
     pub fn change(&mut self, was: PageFlags, is: PageFlags) {
         self.nr_mapped += u64::from(is.contains(PageFlags::MAPPED));
-        self.nr_mapped -= u64::from(was.contains(PageFlags::MAPPED));
+        self.nr_used += u64::from(is.contains(PageFlags::USED));
+        self.unmapped(was);
         self.nr_aged += u64::from((was - is).contains(PageFlags::YOUNG));
+    }
+
+    /// A page with these flags is not mapped any more.
+    #[inline]
+    pub fn unmapped(&mut self, was: PageFlags) {
+        self.nr_mapped -= u64::from(was.contains(PageFlags::MAPPED));
+        self.nr_used -= u64::from(was.contains(PageFlags::USED));
     }
 
     /// Gives a page other flags.

@@ -256,18 +256,27 @@ impl Generations {
     pub fn age(&mut self, frames: &Frames, now: u64) {
         for file in [false, true] {
             if self.count(file) == MOST {
-                let oldest = Place::new(file, self.oldest[usize::from(file)]);
-                let next = Place::new(file, self.oldest[usize::from(file)] + 1);
-                // From its newest on, so that the oldest page ends up last.
-                while let Some(ix) = self.list(oldest).peek(End::Head) {
-                    self.unlink(frames, ix);
-                    self.put(frames, ix, frames.state(ix), next, End::Tail);
-                }
-                self.oldest[usize::from(file)] += 1;
+                self.merge_oldest(frames, file);
             }
         }
         self.youngest += 1;
         self.born[Place::new(false, self.youngest).slot] = now;
+    }
+
+    /// The pages of a kind's oldest generation go behind those of the next one, in their order.
+    fn merge_oldest(&mut self, frames: &Frames, file: bool) {
+        let kind = usize::from(file);
+        let oldest = Place::new(file, self.oldest[kind]);
+        let next = Place::new(file, self.oldest[kind] + 1);
+        let pages = core::mem::replace(&mut self.lists[kind][oldest.slot], List::EMPTY);
+        let table = frames.table;
+        for ix in pages.iter(table) {
+            // Whose it is and what for does not change, so that nobody else need know of it.
+            table.set_state(ix, next.state(table.state(ix)));
+        }
+        self.lists[kind][next.slot].append(table, pages);
+        self.more[kind][next.slot] += core::mem::take(&mut self.more[kind][oldest.slot]);
+        self.oldest[kind] += 1;
     }
 }
 

@@ -292,7 +292,7 @@ impl PagesMut<'_, '_> {
         if let Some(lru) = Lru::from_code(s.lru()) {
             let flags = self.lists_of(ix).flags_of(s);
             self.unlink(ix, lru);
-            self.counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
+            self.counts.unmapped(flags);
             let left = s.with_lru(0).with_flags(flags - PageFlags::MAPPED);
             self.frames.set_state(ix, left);
         }

@@ -131,6 +131,21 @@ impl List {
         Some(ix)
     }
 
+    /// Puts the blocks of another list behind those of this one, in their order.
+    pub fn append(&mut self, table: Table, other: List) {
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        table.set_next(self.tail, other.head);
+        table.set_prev(other.head, self.tail);
+        self.tail = other.tail;
+        self.len += other.len;
+    }
+
     /// Moves the blocks up to and with `ix`, which must be on this list, to its end, in their order.
     pub fn rotate_behind(&mut self, table: Table, ix: FrameIx) {
         let next = table.next(ix);

@@ -263,10 +263,12 @@ impl<H: Host> Manager<'_, H> {
         let now = self.now_ms;
         self.lrus[lru.index()].generations.age(&self.frames, now);
         for file in [false, true] {
-            // From the oldest page on; the youngest generation is new, and empty.
+            // From the oldest page on, as long as any page at all was used; the youngest generation is new, and empty.
             for behind in (1..MOST).rev() {
                 let mut next = self.lrus[lru.index()].generations.last_behind(file, behind);
-                while let Some(ix) = next {
+                while let Some(ix) = next
+                    && self.flag_counts.nr_used > 0
+                {
                     let before = self.frames.table.prev(ix);
                     next = (before != FrameIx::NIL).then_some(before);
                     self.rejuvenate(lru, ix, file);
@@ -278,8 +280,7 @@ impl<H: Host> Manager<'_, H> {
     /// A page that was used by a mapping since the last look joins the youngest generation.
     fn rejuvenate(&mut self, lru: LruId, ix: FrameIx, file: bool) {
         let s = self.frames.state(ix);
-        let used = PageFlags::MAPPED | PageFlags::YOUNG;
-        if !s.flags().contains(used) {
+        if !s.flags().contains(PageFlags::USED) {
             return;
         }
         let mut pages = self.pages();

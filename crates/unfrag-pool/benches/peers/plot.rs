@@ -3,9 +3,11 @@
 
 use crate::allocators::NAMES;
 use crate::report::{Row, Rows};
+use crate::works::WORKS;
 use plotters::coord::ranged1d::Ranged;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::Path;
@@ -25,17 +27,36 @@ pub fn write(rows: &Rows, path: &Path) -> Result<(), Box<dyn Error>> {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// A row of the times: order, threads, work.
-type Line<'r> = (u8, usize, &'r str);
+/// A row of the times, in the order that they stand in from below: order, threads, place of the work in `WORKS`, all counted down.
+type Line = Reverse<(u8, usize, usize)>;
 /// An allocator, and its nanoseconds.
 type Point<'r> = (&'r str, f64);
 
-/// The colour of an allocator, the same in each part.
+/// The colour of an allocator, the same in each part: the bound grey, ours black, the eras blue, the registry's the others.
 fn color(name: &str) -> RGBColor {
-    let i = NAMES.iter().position(|n| *n == name).unwrap_or(0);
-    let HSLColor(h, s, l) = HSLColor((i as f64 * 0.381_966) % 1.0, 0.75, 0.4);
-    let (r, g, b) = HSLColor(h, s, l).to_backend_color().rgb;
+    let hue_and_light = match name {
+        "array" => return RGBColor(150, 150, 150),
+        "unfrag" => return BLACK,
+        "2.6.14" => (0.50, 0.60),
+        "V19" => (0.53, 0.40),
+        "2.6.32" => (0.57, 0.70),
+        "6.1" => (0.61, 0.50),
+        "6.18" => (0.64, 0.30),
+        "buddy_system_allocator" => (0.0, 0.45),
+        "buddy-slab-allocator" => (0.08, 0.50),
+        "bitmap-allocator" => (0.83, 0.50),
+        "branch_allocator" => (0.92, 0.65),
+        _ => (0.33, 0.35),
+    };
+    let (h, l) = hue_and_light;
+    let (r, g, b) = HSLColor(h, 0.8, l).to_backend_color().rgb;
     RGBColor(r, g, b)
+}
+
+/// Those that are in the rows, in the order of `NAMES`.
+fn in_order<'r>(present: impl Iterator<Item = &'r str>) -> Vec<&'r str> {
+    let present: BTreeSet<&str> = present.collect();
+    NAMES.into_iter().filter(|n| present.contains(n)).collect()
 }
 
 fn draw_times(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
@@ -49,12 +70,13 @@ fn draw_times(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
             ns,
         } = row
         {
-            of.entry((*order, *threads, work))
+            let place = WORKS.iter().position(|w| w == work).unwrap_or(0);
+            of.entry(Reverse((*order, *threads, place)))
                 .or_default()
                 .push((allocator, *ns));
         }
     }
-    let names: BTreeSet<&str> = of.values().flatten().map(|(a, _)| *a).collect();
+    let names = in_order(of.values().flatten().map(|(a, _)| *a));
     let all = of.values().flatten().map(|(_, ns)| *ns);
     let (least, most) = all.fold((1.0_f64, 10.0_f64), |(a, b), ns| (a.min(ns), b.max(ns)));
     let mut chart = ChartBuilder::on(area)
@@ -65,7 +87,11 @@ fn draw_times(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
         .build_cartesian_2d((least * 0.8..most * 20.0).log_scale(), 0.0..of.len() as f64)?;
     let labels: Vec<String> = of
         .keys()
-        .map(|(order, threads, work)| format!("{work}, order {order}, {threads} thr."))
+        .map(|Reverse((order, threads, place))| {
+            let work = WORKS[*place];
+            let plural = if *threads == 1 { "" } else { "s" };
+            format!("{work}, order {order}, {threads} thread{plural}")
+        })
         .collect();
     chart
         .configure_mesh()
@@ -75,6 +101,7 @@ fn draw_times(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
             let label = labels.get(y.floor() as usize).filter(|_| half);
             label.cloned().unwrap_or_default()
         })
+        .x_label_formatter(&|ns| format!("{ns} ns"))
         .light_line_style(TRANSPARENT)
         .draw()?;
     for name in &names {
@@ -127,13 +154,16 @@ fn draw_regain(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
         .build_cartesian_2d(0.0..rounds, 0.0..most * 1.05)?;
     chart
         .configure_mesh()
+        .x_label_formatter(&|round| format!("{round}"))
+        .y_label_formatter(&|blocks| format!("{blocks}"))
         .light_line_style(TRANSPARENT)
         .draw()?;
-    for (name, points) in &of {
-        let style = color(name).stroke_width(if *name == "unfrag" { 3 } else { 1 });
+    for name in in_order(of.keys().copied()) {
+        let points = &of[name];
+        let style = color(name).stroke_width(if name == "unfrag" { 3 } else { 2 });
         chart
             .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(*name)
+            .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
     }
     legend(&mut chart)
