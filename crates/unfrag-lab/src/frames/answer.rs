@@ -202,7 +202,8 @@ impl Reading {
 
     fn finish(self, of: String, unread: &[(u32, Error)]) -> Result<Answer> {
         let Some(sizes) = self.sizes else {
-            return Err(Error::lacking("no process could be read").help("run as root"));
+            return Err(Error::lacking("no process could be read")
+                .help("run as root of the host: in a container root may lack CAP_SYS_PTRACE"));
         };
         let mappings = || self.processes.iter().flat_map(|p| &p.mappings);
         let sum = |of: fn(&MappingFrames) -> u64| mappings().map(of).sum::<u64>();
@@ -237,7 +238,7 @@ impl Reading {
         let mut notes = vec![];
         if hidden {
             notes.push(
-                "which frames its memory lies in may only be seen with CAP_SYS_ADMIN: run as root"
+                "which frames its memory lies in may only be seen with CAP_SYS_ADMIN: run as root of the host (in a container root may lack it)"
                     .to_owned(),
             );
         } else if !self.flags.as_ref().is_some_and(Flags::are_there) {

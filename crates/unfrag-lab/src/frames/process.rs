@@ -159,7 +159,7 @@ fn failed(pid: u32, e: &io::Error) -> Error {
         ErrorKind::PermissionDenied => Error::lacking(format!(
             "the memory of process {pid} may not be looked at: it is another user's, or protects itself"
         ))
-        .help("run as root: it needs CAP_SYS_PTRACE for another user's process, and CAP_SYS_ADMIN for the numbers of frames"),
+        .help("run as root of the host (in a container root may lack it): it needs CAP_SYS_PTRACE for another user's process, and CAP_SYS_ADMIN for the numbers of frames"),
         _ => Error::lacking(format!("process {pid} cannot be read: {e}")),
     }
 }

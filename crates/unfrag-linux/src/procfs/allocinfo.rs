@@ -141,10 +141,9 @@ impl AllocInfo {
         (!read.sites.is_empty()).then_some(read)
     }
 
-    /// Why its rows may mean something else than is known here: another version, or other columns. Versions 1 and 2 are known.
+    /// Why its rows may mean something else than is known here: another version, or other columns.
     pub fn unknown_format(&self) -> Option<String> {
-        let major = self.version.split('.').next().unwrap_or_default().trim();
-        if !matches!(major, "1" | "2") {
+        if !matches!(self.version.trim(), "1.0" | "2.0") {
             return Some(format!(
                 "version {:?} of it is not known (1.0 and 2.0 are)",
                 self.version
@@ -248,7 +247,9 @@ allocinfo - version: 1.0
         let of = |text: &str| AllocInfo::parse(text.as_bytes()).unwrap();
         assert_eq!(of(TEXT).unknown_format(), None);
         assert_eq!(of(&TEXT.replace("1.0", "2.0")).unknown_format(), None);
-        assert!(of(&TEXT.replace("1.0", "3.0")).unknown_format().is_some());
+        for later in ["1.1", "3.0"] {
+            assert!(of(&TEXT.replace("1.0", later)).unknown_format().is_some());
+        }
         let other = TEXT.replace("<size>  <calls>", "<calls>  <size>");
         assert!(of(&other).unknown_format().is_some());
         let rows = TEXT.lines().skip(2).map(|l| format!("{l}\n"));
