@@ -227,7 +227,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
         let got = self.shared.take(blocks, order, mt, from)?;
         // The lowest is handed out first.
-        shelf.fill(blocks[1..got].iter().rev().copied().map(Pfn));
+        shelf.fill(&blocks[1..got]);
         Ok(Pfn(blocks[0]))
     }
 
