@@ -1,4 +1,4 @@
-//! A hint to the processor.
+//! Hints to the processor and to the compiler.
 
 /// Asks for the cache line in which `t` begins, and does not wait for it. Does nothing where there is no
 /// such instruction.
@@ -14,3 +14,8 @@ pub fn prefetch<T>(t: &T) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = t;
 }
+
+/// Tells the compiler that what calls it is seldom done.
+#[cold]
+#[inline(always)]
+pub fn seldom() {}

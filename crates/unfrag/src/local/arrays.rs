@@ -147,8 +147,28 @@ impl<'a> Shelf<'a> {
         Some(Pfn(word.load(Relaxed)))
     }
 
-    /// Puts a block on the array; false, if it has `limit` of them, or if it is there as the last one.
+    /// Puts a block on the array; false, if it has `limit` of them, if it is there as the last one, or, now and then, without a
+    /// reason.
     #[inline(always)]
+    pub fn push_quick(self, block: Pfn, limit: u32) -> bool {
+        let at = self.len.load(Relaxed);
+        if at >= limit {
+            return false;
+        }
+        let Some(word) = self.of.get(at as usize) else {
+            return false;
+        };
+        // No branch: where nothing is kept, it is compared with the last place of the array, whatever is there.
+        let last = at.wrapping_sub(1) as usize % self.of.len();
+        if self.of[last].load(Relaxed) == block.0 {
+            return false;
+        }
+        word.store(block.0, Relaxed);
+        self.len.store(at + 1, Relaxed);
+        true
+    }
+
+    /// Puts a block on the array; false, if it has `limit` of them, or if it is there as the last one.
     pub fn push(self, block: Pfn, limit: u32) -> bool {
         let at = self.len.load(Relaxed);
         if at >= limit || self.is_last(block) {
@@ -163,7 +183,6 @@ impl<'a> Shelf<'a> {
     }
 
     /// Whether a block is there as the last one.
-    #[inline(always)]
     pub fn is_last(self, block: Pfn) -> bool {
         let last = self.len.load(Relaxed).wrapping_sub(1);
         let word = self.of.get(last as usize);
@@ -175,11 +194,15 @@ impl<'a> Shelf<'a> {
         all.any(|w| w.load(Relaxed) == block.0)
     }
 
-    /// Puts blocks on an array that is empty, as many as there is room for; the last one is handed out next.
-    pub fn fill(self, blocks: impl ExactSizeIterator<Item = Pfn>) {
-        self.set_len(blocks.len().min(self.of.len()));
-        for (word, block) in self.of.iter().zip(blocks) {
-            word.store(block.0, Relaxed);
+    /// Puts blocks on an array that is empty, as many as there is room for; the first one is handed out next.
+    #[inline(always)]
+    pub fn fill(self, blocks: &[u64]) {
+        let len = blocks.len().min(self.of.len());
+        self.set_len(len);
+        let (of, blocks) = (&self.of[..len], &blocks[..len]);
+        // By numbers, so that several are moved at a time.
+        for i in 0..len {
+            of[len - 1 - i].store(blocks[i], Relaxed);
         }
     }
 

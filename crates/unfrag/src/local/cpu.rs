@@ -2,6 +2,7 @@
 
 use crate::error::AllocError;
 use crate::frame::{MigrateType, NodeId, Order, Pfn};
+use crate::hint::seldom;
 use crate::local::arrays::{DRAIN, HUGE, SINGLES, SMALL, Shelf, batch, room, surplus};
 use crate::local::door::Inside;
 use crate::local::slot::Slot;
@@ -78,10 +79,16 @@ impl<R: RawMutex> Local<'_, '_, R> {
         floor: Floor,
     ) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let got = match order {
-            Order::ZERO => self.pop(self.slot.singles(t)),
-            BLOCK_ORDER => self.pop(self.slot.huge(t)),
-            _ => None,
+        let got = if order == Order::ZERO {
+            self.pop(self.slot.singles(t))
+        } else {
+            // What is taken most often waits for no other order's compare.
+            seldom();
+            if order == BLOCK_ORDER {
+                self.pop(self.slot.huge(t))
+            } else {
+                None
+            }
         };
         match got {
             Some(pfn) => Ok(pfn),
@@ -109,13 +116,11 @@ impl<R: RawMutex> Local<'_, '_, R> {
         mt: MigrateType,
     ) -> Result<(), GiveError> {
         let t = type_index(mt);
-        if !self.near.has_block(pfn, order) {
-            return self.free_far(pfn, order, t);
-        }
-        let is_kept = match order {
-            Order::ZERO => self.push(self.slot.singles(t), pfn, order),
-            BLOCK_ORDER => self.push(self.slot.huge(t), pfn, order),
-            _ => false,
+        let is_kept = if order == Order::ZERO {
+            self.push(self.slot.singles(t), pfn, Order::ZERO)
+        } else {
+            seldom();
+            order == BLOCK_ORDER && self.push(self.slot.huge(t), pfn, BLOCK_ORDER)
         };
         if is_kept {
             return Ok(());
@@ -154,11 +159,13 @@ impl<R: RawMutex> Local<'_, '_, R> {
         shelf.pop()
     }
 
-    /// Called home, no array takes anything.
+    /// Keeps a block, if it is of this node. Called home, no array takes anything; and none while somebody drains it.
     #[inline(always)]
     fn push(&self, shelf: Shelf<'_>, pfn: Pfn, order: Order) -> bool {
-        let inside = self.slot.door().enter();
-        inside.is_some_and(|inside| shelf.push(pfn, room(order, inside.limit())))
+        self.near.has_block(pfn, order) && {
+            let inside = self.slot.door().look_in();
+            shelf.push_quick(pfn, room(order, inside.limit()))
+        }
     }
 
     /// Whether a block is seen to be kept already: as the last one; of an order that is never pushed without a look, as any.
@@ -220,13 +227,16 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let (mt, from) = (MigrateType::ALL[t], From::home(self.home, Floor::Min));
         let got = self.shared.take(blocks, order, mt, from)?;
         // The lowest is handed out first.
-        shelf.fill(blocks[1..got].iter().rev().copied().map(Pfn));
+        shelf.fill(&blocks[1..got]);
         Ok(Pfn(blocks[0]))
     }
 
     #[cold]
     #[inline(never)]
     fn free_slow(&mut self, pfn: Pfn, order: Order, t: usize) -> Result<(), GiveError> {
+        if !self.near.has_block(pfn, order) {
+            return self.free_far(pfn, order, t);
+        }
         let mt = MigrateType::ALL[t];
         let Some(inside) = self.slot.door().enter() else {
             // Somebody drains it: he is not waited for.

@@ -117,13 +117,24 @@ impl<'a, W: Word> Door<'a, W> {
     /// The owner goes in, unless the gate is shut.
     #[inline(always)]
     pub fn enter(self) -> Option<Inside<'a, W>> {
+        let inside = self.look_in();
+        if inside.gate & SHUT == 0 {
+            Some(inside)
+        } else {
+            None
+        }
+    }
+
+    /// The owner goes in, whatever the gate says: it may touch something only if the [limit](Inside::limit) is not 0. So one
+    /// look at the limit is enough for who has to look at it anyway.
+    #[inline(always)]
+    pub fn look_in(self) -> Inside<'a, W> {
         // Relaxed: that it is seen before the gate is looked at, the drainer's barrier ensures.
         self.busy.store(1, Relaxed);
         W::light_fence();
         // Acquire pairs with the release in `open`: what a drainer did is seen.
         let gate = self.gate.load(Acquire);
-        let inside = Inside { door: self, gate };
-        if gate & SHUT == 0 { Some(inside) } else { None }
+        Inside { door: self, gate }
     }
 
     /// Shuts the gate, so that the caller may drain, after each CPU has executed a full barrier, what the owner is not
@@ -188,7 +199,7 @@ impl<'a, W: Word> Door<'a, W> {
 }
 
 impl<W: Word> Inside<'_, W> {
-    /// How many single frames an array may keep; none, if the owner is called home.
+    /// How many single frames an array may keep; none, if the owner is called home, or the gate is shut.
     #[inline(always)]
     pub fn limit(&self) -> u32 {
         self.gate & LIMIT
@@ -228,6 +239,7 @@ mod tests {
             assert!(d.claim(128) && !d.claim(64));
             assert!(d.shut() && !d.shut());
             assert!(d.enter().is_none() && !d.owner_inside());
+            assert_eq!(d.look_in().limit(), 0);
             d.open(128);
             assert_eq!(d.enter().map(|i| i.limit()), Some(128));
             d.leave();

@@ -30,16 +30,11 @@ impl Credit {
         Credit((mt as u8) << TYPE | block.only_counted(mt) as u8)
     }
 
-    /// Whether it has some left for a type.
+    /// With one less left; `None`, if it has none left for a type.
     #[inline(always)]
-    pub fn has(self, mt: usize) -> bool {
-        self.0.wrapping_sub(((mt as u8) << TYPE) + 1) < LEFT
-    }
-
-    /// One less is left, of some.
-    #[inline(always)]
-    pub fn spend(&mut self) {
-        self.0 = self.0.wrapping_sub(1);
+    pub fn less_one(self, mt: usize) -> Option<Credit> {
+        let less = self.0.wrapping_sub(1);
+        (less.wrapping_sub((mt as u8) << TYPE) < LEFT).then_some(Credit(less))
     }
 
     /// The block with all that was given back on this credit.
@@ -82,14 +77,14 @@ mod tests {
                 block.set_class(class);
                 for mt in 0..TYPES {
                     let (mut credit, mut counted, mut n) = (Credit::of(&block, mt), block, 0);
-                    while credit.has(mt) {
+                    while let Some(less) = credit.less_one(mt) {
                         assert!(counted.only_counts(mt) && credit.is_right(&block));
                         assert_eq!((credit.settled(block)).free(), counted.free());
                         counted.give(mt, 1);
-                        credit.spend();
+                        credit = less;
                         n += 1;
                     }
-                    assert!((0..TYPES).all(|other| !credit.has(other)));
+                    assert!((0..TYPES).all(|other| credit.less_one(other).is_none()));
                     assert_eq!(credit.settled(block).used(mt), counted.used(mt));
                     assert_eq!(credit.settled(block).free(), block.free() + n);
                     assert!(mt != class || !counted.only_counts(mt));
@@ -106,8 +101,9 @@ mod tests {
         block.set_bin(Some(Block::bin_of(block.free())));
         block.set_class(1);
         let right = Credit::of(&block, 1);
-        assert!(right.has(1) && right.is_right(&block));
+        assert!(right.less_one(1).is_some() && right.is_right(&block));
         assert!(!Credit(right.0 + 1).is_right(&block));
-        assert!(Credit::NONE.is_right(&block) && !(0..TYPES).any(|mt| Credit::NONE.has(mt)));
+        let has = |mt| Credit::NONE.less_one(mt).is_some();
+        assert!(Credit::NONE.is_right(&block) && !(0..TYPES).any(has));
     }
 }

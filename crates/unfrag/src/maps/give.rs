@@ -1,7 +1,7 @@
 //! Giving blocks back.
 //!
-//! Most single frames of a batch do no more than count: their block stays in its bin. So the batch has a loop of its own
-//! for these, and all else goes one by one.
+//! Most single frames of a batch do no more than count: their block stays in its bin. So the batch has loops of their own
+//! for these, one for frames by chance and one for frames in a row, and all else goes one by one.
 //!
 //! Invariant: what is refused has changed nothing.
 
@@ -15,6 +15,9 @@ use crate::frame::{FrameIx, MigrateType, Order, Pfn};
 
 /// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
 const AHEAD: usize = 32;
+
+/// Frames so near to each other are mostly of the same word of a map.
+const CLOSE: u64 = 16;
 
 impl<'m, D: Entries<'m>> Engine<'m, D> {
     /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
@@ -39,7 +42,7 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
     ) -> (Result<(), GiveError>, bool) {
         let mt = type_index(mt);
         if order == Order::ZERO {
-            let result = self.give_singles(blocks, kept, mt);
+            let result = self.give_singles(blocks, kept.len(), mt);
             return (result, self.has_free(kept));
         }
         if order == BLOCK_ORDER {
@@ -120,63 +123,48 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
         result
     }
 
-    /// Gives single frames back. Most only count. Lines of `next` are fetched on the way.
-    fn give_singles(&mut self, frames: &[u64], next: &[u64], mt: usize) -> Result<(), GiveError> {
-        // As many of them as stay beside them this time stayed beside others the last time: their lines were fetched then.
-        for &frame in frames.iter().take(AHEAD).skip(next.len()) {
-            self.of.fetch(self.offset(frame), mt);
+    /// Gives single frames back. Most only count. The lines of the first ones, so many, are there: as many as stay beside them
+    /// this time stayed beside others the last time, and were [looked at](Self::has_free) then.
+    fn give_singles(&mut self, frames: &[u64], fetched: usize, mt: usize) -> Result<(), GiveError> {
+        let is_row = is_row(frames);
+        if !is_row {
+            for &frame in frames.iter().take(AHEAD).skip(fetched) {
+                self.of.fetch(self.offset(frame));
+            }
         }
         let mut result = Ok(());
         let mut done = 0;
         loop {
             if (0..TYPES).all(|mt| self.awaited(mt) == 0) {
-                done += self.count_singles(frames.get(done..).unwrap_or(&[]), next, mt);
+                done += self.give_on_credit(frames.get(done..).unwrap_or(&[]), is_row, mt);
             }
             let Some(&frame) = frames.get(done) else {
                 return result;
             };
-            let ahead = done + AHEAD;
-            let later = frames.get(ahead);
-            if let Some(&later) = later.or_else(|| next.get(ahead - frames.len())) {
-                self.of.fetch(self.offset(later), mt);
+            if let Some(&later) = frames.get(done + AHEAD) {
+                self.of.fetch(self.offset(later));
             }
             result = result.and(self.give_single(frame, mt));
             done += 1;
         }
     }
 
-    /// Gives single frames back as long as each does no more than count, while no run is waited for. Returns how many.
-    ///
-    /// Nothing that it calls has the engine, so where the tables are stays in registers.
-    #[inline(never)]
-    fn count_singles(&mut self, frames: &[u64], next: &[u64], mt: usize) -> usize {
-        let later = frames.get(AHEAD..).unwrap_or(&[]);
-        let next = next
-            .get(AHEAD.saturating_sub(frames.len())..)
-            .unwrap_or(&[]);
-        let (mut done, mut kept) = (0, 0);
-        for (&frame, &later) in frames.iter().zip(later) {
-            self.of.fetch(self.offset(later), mt);
-            let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
-                break;
-            };
-            kept += i64::from(is_kept);
-            done += 1;
-        }
-        if done == later.len() {
-            let mut next = next.iter();
-            for &frame in &frames[done..] {
-                if let Some(&next) = next.next() {
-                    self.of.fetch(self.offset(next), mt);
-                }
-                let Some(is_kept) = self.of.count(self.offset(frame), mt) else {
-                    break;
-                };
-                kept += i64::from(is_kept);
-                done += 1;
+    /// Gives single frames back as long as each can be on credit, while no run is waited for. Returns how many.
+    fn give_on_credit(&mut self, frames: &[u64], is_row: bool, mt: usize) -> usize {
+        let start = self.start().0;
+        let done = if is_row {
+            self.of.give_row_on_credit(start, frames, mt)
+        } else {
+            let later = frames.get(AHEAD..).unwrap_or(&[]);
+            match self.of.give_on_credit_and_fetch(start, frames, later, mt) {
+                done if done < later.len() => done,
+                done => done + self.of.give_on_credit(start, &frames[done..], mt),
             }
+        };
+        // A credit is of a block of its type.
+        if mt != MOVABLE {
+            self.bins.count_kept(done as i64);
         }
-        self.bins.count_kept(kept);
         self.count_free(done as i64);
         done
     }
@@ -273,6 +261,17 @@ impl<'m, D: Entries<'m>> Engine<'m, D> {
             self.retype_by_content(i);
         }
     }
+}
+
+/// Whether frames seem to come in a row, as those do that were taken one after the other: at both ends and in the middle
+/// neighbours are close.
+#[inline]
+fn is_row(frames: &[u64]) -> bool {
+    let Some(last) = frames.len().checked_sub(2) else {
+        return false;
+    };
+    let are_close = |at: usize| frames[at].abs_diff(frames[at + 1]) < CLOSE;
+    [0, last / 2, last].into_iter().all(are_close)
 }
 
 /// Whether a run of the lowest of some orders is free around a frame.

@@ -2,6 +2,7 @@
 
 use super::sizes::FRAMES;
 use crate::frame::Order;
+use crate::hint::prefetch;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute_mut, transmute_ref};
 
 /// Runs of this order are broken up for single frames only where nothing smaller is near.
@@ -30,7 +31,7 @@ const STARTS: [u64; WORD_ORDER as usize] = {
 
 /// Sets the bit with a number, modulo those of a word; false if it was set.
 #[inline(always)]
-fn set(word: &mut u64, i: u64) -> bool {
+pub(super) fn set(word: &mut u64, i: u64) -> bool {
     let bit = 1 << (i % u64::from(WORD));
     let was_clear = *word & bit == 0;
     *word |= bit;
@@ -74,10 +75,28 @@ impl Map {
     /// Sets the bit of a frame in the maps of a gigabyte, by the last bits of its number; false if it was set.
     #[inline(always)]
     pub fn set_of(maps: &mut [Map; FRAMES as usize], frame: u64) -> bool {
+        set(Map::word_of(maps, frame), frame)
+    }
+
+    /// Whether two frames are of the same word of a map.
+    #[inline(always)]
+    pub fn is_same_word(a: u64, b: u64) -> bool {
+        a ^ b < u64::from(WORD)
+    }
+
+    /// The word of a frame in the maps of a gigabyte, by the last bits of its number.
+    #[inline(always)]
+    pub fn word_of(maps: &mut [Map; FRAMES as usize], frame: u64) -> &mut u64 {
         // As one array of words, which takes fewer steps to find one in.
         let words: &mut [u64; (FRAMES * FRAMES / WORD) as usize] = transmute_mut!(maps);
-        let at = (frame / u64::from(WORD)) as usize % words.len();
-        set(&mut words[at], frame)
+        &mut words[(frame / u64::from(WORD)) as usize % words.len()]
+    }
+
+    /// Has the word of a frame in the maps of a gigabyte in the cache soon, by the last bits of its number.
+    #[inline(always)]
+    pub fn fetch_of(maps: &[Map; FRAMES as usize], frame: u64) {
+        let words: &[u64; (FRAMES * FRAMES / WORD) as usize] = transmute_ref!(maps);
+        prefetch(&words[(frame / u64::from(WORD)) as usize % words.len()]);
     }
 
     /// Whether the bit of a frame is set in the maps of a gigabyte, by the last bits of its number.

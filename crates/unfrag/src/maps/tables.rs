@@ -5,10 +5,9 @@
 
 use super::block::Block;
 use super::credit::Credit;
-use super::map::Map;
-use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE};
+use super::map::{Map, set};
+use super::sizes::{ABSENT, BLOCK_ORDER, FRAMES, LARGEST_ORDER};
 use super::whole::Whole;
-use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a gigabyte.
@@ -131,19 +130,6 @@ impl Tables {
         all.all(|(credit, block)| credit.is_right(block))
     }
 
-    /// As [`Directory::count`], for a frame of a block that has no credit; it is granted some.
-    #[inline(never)]
-    fn count(&mut self, at: usize, frame: u64, mt: usize) -> Option<bool> {
-        let (block, _) = self.parts_mut(at);
-        let counts = block.only_counts(mt) && Map::set_of(&mut self.maps, frame);
-        counts.then(|| {
-            let block = &mut self.blocks[at];
-            block.give(mt, 1);
-            self.credits[at] = Credit::of(block, mt);
-            block.is_kept()
-        })
-    }
-
     fn words_mut(&mut self) -> Option<&mut [u64]> {
         <[u64]>::mut_from_bytes(self.as_mut_bytes()).ok()
     }
@@ -241,19 +227,92 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         Some((tables, (frame >> BLOCK_ORDER.0) as usize % BLOCKS))
     }
 
-    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts: whether its
-    /// block is of another type than movable. `None`, and nothing has changed, if it is to do more, or cannot be given back.
+    /// Gives single frames of a span that begins at `start` back, that were asked for as `mt`, as long as the block of each has
+    /// a credit for it, and so is of that type. Returns how many.
+    ///
+    /// It calls nothing, so all that it needs stays in registers.
+    #[inline(never)]
+    pub fn give_on_credit(&mut self, start: u64, frames: &[u64], mt: usize) -> usize {
+        let mut all = frames.iter();
+        let refused = all.position(|frame| !self.give_one_on_credit(frame.wrapping_sub(start), mt));
+        refused.unwrap_or(frames.len())
+    }
+
+    /// The same for as many frames as there are that come `later`, whose lines are fetched.
+    #[inline(never)]
+    pub fn give_on_credit_and_fetch(
+        &mut self,
+        start: u64,
+        frames: &[u64],
+        later: &[u64],
+        mt: usize,
+    ) -> usize {
+        let mut all = frames.iter().zip(later);
+        let refused = all.position(|(frame, later)| {
+            self.fetch(later.wrapping_sub(start));
+            !self.give_one_on_credit(frame.wrapping_sub(start), mt)
+        });
+        refused.unwrap_or(frames.len().min(later.len()))
+    }
+
+    /// The same for frames in a row: a word of a map is written once for all of its frames that come one after the other.
+    #[inline(never)]
+    pub fn give_row_on_credit(&mut self, start: u64, frames: &[u64], mt: usize) -> usize {
+        let mut done = 0;
+        while let Some(&first) = frames.get(done) {
+            let first = first.wrapping_sub(start);
+            let Some((tables, at)) = self.at(first) else {
+                break;
+            };
+            let word = Map::word_of(&mut tables.maps, first);
+            let (mut credit, mut bits) = (tables.credits[at], *word);
+            let before = done;
+            while let Some(&frame) = frames.get(done)
+                && let frame = frame.wrapping_sub(start)
+                && Map::is_same_word(frame, first)
+                && let Some(less) = credit.less_one(mt)
+                && set(&mut bits, frame)
+            {
+                credit = less;
+                done += 1;
+            }
+            (tables.credits[at], *word) = (credit, bits);
+            if done == before {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Gives a single frame back, by its number in the span, if its block has a credit for it. False, and nothing has changed,
+    /// otherwise.
     #[inline(always)]
+    fn give_one_on_credit(&mut self, frame: u64, mt: usize) -> bool {
+        let Some((tables, at)) = self.at(frame) else {
+            return false;
+        };
+        let credit = &mut tables.credits[at];
+        match credit.less_one(mt) {
+            Some(less) if Map::set_of(&mut tables.maps, frame) => {
+                *credit = less;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives a single frame back, by its number in the span, that was asked for as `mt`, if that only counts: whether its
+    /// block, which is granted a credit, is of another type than movable. `None`, and nothing has changed, if it is to do more, or
+    /// cannot be given back.
     pub fn count(&mut self, frame: u64, mt: usize) -> Option<bool> {
         let (tables, at) = self.at(frame)?;
-        let credit = &mut tables.credits[at];
-        if !credit.has(mt) {
-            return tables.count(at, frame, mt);
-        }
-        // A credit is of a block of its type.
-        Map::set_of(&mut tables.maps, frame).then(|| {
-            credit.spend();
-            mt != MOVABLE
+        let (block, _) = tables.parts_mut(at);
+        let counts = block.only_counts(mt) && Map::set_of(&mut tables.maps, frame);
+        counts.then(|| {
+            let block = &mut tables.blocks[at];
+            block.give(mt, 1);
+            tables.credits[at] = Credit::of(block, mt);
+            block.is_kept()
         })
     }
 
@@ -288,15 +347,11 @@ impl<'m, D: Entries<'m>> Directory<'m, D> {
         block.is_intact_of(mt).then_some((block, &mut tables.whole))
     }
 
-    /// Has what [`count`](Self::count) needs of a frame in the cache soon: the line of its map, and its block, if that has no
-    /// credit.
+    /// Has what [`give_on_credit`](Self::give_on_credit) needs of a frame in the cache soon.
     #[inline(always)]
-    pub fn fetch(&mut self, frame: u64, mt: usize) {
-        if let Some((tables, at)) = self.at(frame) {
-            prefetch(&tables.maps[at]);
-            if !tables.credits[at].has(mt) {
-                prefetch(&tables.blocks[at]);
-            }
+    pub fn fetch(&self, frame: u64) {
+        if let Some(tables) = self.around(frame) {
+            Map::fetch_of(&tables.maps, frame);
         }
     }
 

@@ -497,3 +497,58 @@ fn memory_may_be_added_in_any_pieces() {
     .collect();
     assert!(all.iter().all(|one| *one == all[0]));
 }
+
+/// However frames come, in a row, by chance, or both, and whatever else is among them: a batch ends as if each came alone.
+#[test]
+fn a_batch_does_what_its_frames_would_one_by_one() {
+    const FRAMES: u64 = if cfg!(miri) { 3 << 9 } else { 40 << 9 };
+    let mut chance = Chance(11);
+    for mt in TYPES {
+        let (mut batches, mut singles) = (full(FRAMES), full(FRAMES));
+        let mut taken = vec![0; FRAMES as usize / 8 * 7];
+        for e in [&mut batches, &mut singles] {
+            assert_eq!(e.take(&mut taken, Order(0), mt, true), taken.len());
+        }
+        let mut rest = &taken[..];
+        while !rest.is_empty() {
+            let n = (1 + chance.below(130) as usize).min(rest.len());
+            let (own, others) = rest.split_at(n);
+            rest = others;
+            let mut batch = own.to_vec();
+            // In a row, turned around, by chance from somewhere on, or every other one.
+            match chance.below(4) {
+                0 => batch.reverse(),
+                1 => {
+                    for i in (n / 2..n).rev() {
+                        batch.swap(i, chance.below(i as u64 + 1) as usize);
+                    }
+                }
+                2 => batch.sort_by_key(|frame| frame % 2),
+                _ => {}
+            }
+            if chance.below(2) == 0 {
+                let wrong = [batch[n / 2], 0, FRAMES, 1 << 40, u64::MAX];
+                let at = chance.below(n as u64 + 1) as usize;
+                batch.insert(at, wrong[chance.below(5) as usize]);
+            }
+            let alone = batch
+                .iter()
+                .map(|&frame| singles.give(&[frame], Order(0), mt));
+            // All of them are given back, whatever came of the ones before.
+            let alone = alone.fold(Ok(()), Result::and);
+            assert_eq!(batches.give(&batch, Order(0), mt), alone, "{batch:?}");
+            // Miri takes too long to look at everything after each.
+            if !cfg!(miri) {
+                assert_eq!(batches.counts(), singles.counts(), "{batch:?}");
+            }
+        }
+        for e in [&mut batches, &mut singles] {
+            e.validate().expect("a sound state");
+        }
+        assert_eq!(batches.free_blocks(), singles.free_blocks());
+        let mut out = [vec![0; 999], vec![0; 999]];
+        batches.take(&mut out[0], Order(0), mt, true);
+        singles.take(&mut out[1], Order(0), mt, true);
+        assert_eq!(out[0], out[1]);
+    }
+}

@@ -132,6 +132,23 @@ fn a_frame_is_taken_by_the_owner_or_drained() {
     run(takes_and_gives, Slot::drain, 1, 3);
 }
 
+/// The same, where the limit says whether it may give.
+#[test]
+fn a_frame_is_given_within_the_limit_or_elsewhere() {
+    let gives = |slot: &Slot| {
+        if let Some(frame) = slot.take() {
+            slot.have(frame);
+        }
+        let inside = slot.door().look_in();
+        if slot.len.load(Relaxed) < inside.limit().min(2) {
+            slot.push(3);
+        } else {
+            slot.have(3);
+        }
+    };
+    run(gives, Slot::drain, 1, 3);
+}
+
 #[test]
 fn two_drain_what_the_owner_takes_from() {
     let takes = |slot: &Slot| {
