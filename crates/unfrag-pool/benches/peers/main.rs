@@ -22,7 +22,7 @@ use works::{Timed, WORKS};
 /// Measures page allocators side by side: time of an operation, and what remains of huge pages.
 #[derive(Parser)]
 struct Args {
-    /// One work: bulk, "random free", pair, churn, cross, regain, pollution.
+    /// One work: bulk, "random free", pair, churn, cross, regain, pollution; `times` for all that take time.
     #[arg(long)]
     only: Option<String>,
     /// Some allocators, by name, separated by commas.
@@ -50,6 +50,9 @@ struct Args {
 
 const GIB: u32 = 1 << 18;
 
+/// All works that take time.
+const TIMES: &str = "times";
+
 /// Allocators that have types, and so are asked how many gigabytes they taint.
 const WITH_TYPES: [&str; 2] = ["unfrag", "6.18"];
 
@@ -61,7 +64,7 @@ fn main() -> std::io::Result<()> {
         std::process::exit(101);
     }));
     let args = Args::parse();
-    let known = WORKS.iter().chain(&["regain", "pollution"]);
+    let known = WORKS.iter().chain(&["regain", "pollution", TIMES]);
     if let Some(only) = &args.only
         && !known.clone().any(|w| w == only)
     {
@@ -92,11 +95,8 @@ fn main() -> std::io::Result<()> {
 }
 
 fn timed(name: &str, args: &Args, rows: &mut Rows) {
-    if args
-        .only
-        .as_ref()
-        .is_some_and(|o| !WORKS.contains(&o.as_str()))
-    {
+    let only = args.only.as_deref().filter(|only| *only != TIMES);
+    if only.is_some_and(|only| !WORKS.contains(&only)) {
         return;
     }
     for order in [0, 9] {
@@ -107,7 +107,7 @@ fn timed(name: &str, args: &Args, rows: &mut Rows) {
                 let mut work = Timed {
                     frames,
                     order,
-                    only: args.only.as_deref(),
+                    only,
                     ns: Vec::new(),
                 };
                 make(name, frames, threads, &mut work);
