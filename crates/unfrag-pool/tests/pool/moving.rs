@@ -1,5 +1,6 @@
 //! Blocks that may be moved, and compaction.
 
+use super::calls::until;
 use super::{Random, check_all_free, is_stamped, setting, stamp};
 use std::time::{Duration, Instant};
 use unfrag_pool::{Movable, Order, Pool};
@@ -83,16 +84,11 @@ fn a_huge_page_is_made_on_demand_and_ahead_of_it() {
         .build()
         .expect("a pool");
     let held = scattered(&pool, &mut Random::new(6), 40);
-    let begin = Instant::now();
     // A block is whole a moment before the daemon counts that it made it.
-    let is_ahead = || {
+    until("kcompactd makes huge pages ahead of demand", || {
         let stats = pool.stats();
         stats.whole_blocks >= 6 && stats.event("compact_daemon_success") > 0
-    };
-    while !is_ahead() && begin.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(is_ahead(), "{:?}", pool.stats());
+    });
     assert!(held.iter().all(|(n, m)| is_stamped(&m.pin(), *n)));
 }
 

@@ -29,6 +29,16 @@ const STARTS: [u64; WORD_ORDER as usize] = {
     starts
 };
 
+/// The maps of a gigabyte as one array of words, which takes fewer steps to find one in.
+type MapWords = [u64; MAP_WORDS];
+const MAP_WORDS: usize = (FRAMES * FRAMES / WORD) as usize;
+
+/// The place of a frame's word in these, by the last bits of its number.
+#[inline(always)]
+fn word_at(frame: u64) -> usize {
+    (frame / u64::from(WORD)) as usize % MAP_WORDS
+}
+
 /// Sets the bit with a number, modulo those of a word; false if it was set.
 #[inline(always)]
 pub(super) fn set(word: &mut u64, i: u64) -> bool {
@@ -87,24 +97,22 @@ impl Map {
     /// The word of a frame in the maps of a gigabyte, by the last bits of its number.
     #[inline(always)]
     pub fn word_of(maps: &mut [Map; FRAMES as usize], frame: u64) -> &mut u64 {
-        // As one array of words, which takes fewer steps to find one in.
-        let words: &mut [u64; (FRAMES * FRAMES / WORD) as usize] = transmute_mut!(maps);
-        &mut words[(frame / u64::from(WORD)) as usize % words.len()]
+        let words: &mut MapWords = transmute_mut!(maps);
+        &mut words[word_at(frame)]
     }
 
     /// Has the word of a frame in the maps of a gigabyte in the cache soon, by the last bits of its number.
     #[inline(always)]
     pub fn fetch_of(maps: &[Map; FRAMES as usize], frame: u64) {
-        let words: &[u64; (FRAMES * FRAMES / WORD) as usize] = transmute_ref!(maps);
-        prefetch(&words[(frame / u64::from(WORD)) as usize % words.len()]);
+        let words: &MapWords = transmute_ref!(maps);
+        prefetch(&words[word_at(frame)]);
     }
 
     /// Whether the bit of a frame is set in the maps of a gigabyte, by the last bits of its number.
     #[inline(always)]
     pub fn has(maps: &[Map; FRAMES as usize], frame: u64) -> bool {
-        let words: &[u64; (FRAMES * FRAMES / WORD) as usize] = transmute_ref!(maps);
-        words[(frame / u64::from(WORD)) as usize % words.len()] >> (frame % u64::from(WORD)) & 1
-            == 1
+        let words: &MapWords = transmute_ref!(maps);
+        words[word_at(frame)] >> (frame % u64::from(WORD)) & 1 == 1
     }
 
     /// Clears set bits, as many as there is room in `out`, and writes `base` plus their numbers there: those that are in no
