@@ -5,7 +5,8 @@
 //! byte: those of a gigabyte are eight lines, which stay in the cache.
 //!
 //! Invariant: while a block has a credit, its record is as it was when that was granted. Whoever changes the record takes
-//! the credit away first, and counts in the record what was given back on it.
+//! the credit away first, and counts in the record what was given back on it. A block that is free as a whole, or taken as
+//! one, has at most a credit with nothing left, on which nothing was given back: that one may stay.
 
 use super::block::{Block, MOST_COUNTED};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
